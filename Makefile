@@ -1,0 +1,50 @@
+# Everything the project needs, from a machine with python3, make and java.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint fmt bench soak clean
+
+PYTHON ?= python3
+SEEDS ?= 100000
+UV_VERSION := 0.13.7
+UV := .tools/bin/uv
+RUN := $(UV) run --frozen --extra cli
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(UV):
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stream_sort needs Python 3.11 or newer")'
+	$(PYTHON) -m venv .tools
+	.tools/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+.venv/.ready: $(UV) pyproject.toml uv.lock
+	$(UV) sync --frozen --extra cli
+	@touch $@
+
+setup: .venv/.ready ## Install everything into .tools and .venv
+
+demo: setup ## Shuffle messages through a local AWS and watch them come out in order
+	$(RUN) stream-sort demo
+
+test: setup ## Run all tests
+	$(RUN) pytest
+
+lint: setup ## Check style, types and import rules
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+	$(RUN) lint-imports
+
+fmt: setup ## Format the code
+	$(RUN) ruff check --fix .
+	$(RUN) ruff format .
+
+bench: setup ## Count requests, request units and speed against the classic algorithm
+	$(RUN) python -m tests.benchmarks.sorter
+
+soak: setup ## Simulate SEEDS=n seeds (default 100000), with progress, until done
+	$(RUN) python -m stream_sort.testing soak --seeds $(SEEDS)
+
+clean: ## Remove what was installed and built
+	rm -rf .tools .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,93 @@
+"""stream_sort: store messages as they come, release every queue in order.
+
+Importing this loads no SDK: each public name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stream_sort.bootstrap import StreamSorter
+    from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
+    from stream_sort.core.policy import GapPolicy
+    from stream_sort.errors import (
+        AccessDenied,
+        CredentialsError,
+        CursorLost,
+        InvalidInput,
+        InvalidMessage,
+        InvalidQueue,
+        MessageTooLarge,
+        MissingItems,
+        QueueExists,
+        QueueNotFound,
+        SequenceConflict,
+        SettingsError,
+        StoreError,
+        StoreMisconfigured,
+        StoreUnavailable,
+        StreamSortError,
+        TableNotFound,
+    )
+    from stream_sort.sweeper import Sweep, Sweeper
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AccessDenied",
+    "Advance",
+    "CredentialsError",
+    "CursorLost",
+    "GapPolicy",
+    "InvalidInput",
+    "InvalidMessage",
+    "InvalidQueue",
+    "LateMessage",
+    "MessageTooLarge",
+    "MissingItems",
+    "PutResult",
+    "QueueExists",
+    "QueueNotFound",
+    "QueueState",
+    "SequenceConflict",
+    "SettingsError",
+    "Skip",
+    "Status",
+    "StoreError",
+    "StoreMisconfigured",
+    "StoreUnavailable",
+    "StreamSortError",
+    "StreamSorter",
+    "Sweep",
+    "Sweeper",
+    "TableNotFound",
+    "__version__",
+]
+
+_HOMES = {
+    "StreamSorter": "bootstrap",
+    "Advance": "core.outcomes",
+    "LateMessage": "core.outcomes",
+    "PutResult": "core.outcomes",
+    "QueueState": "core.outcomes",
+    "Skip": "core.outcomes",
+    "Status": "core.outcomes",
+    "GapPolicy": "core.policy",
+    "Sweep": "sweeper",
+    "Sweeper": "sweeper",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(f"{__name__}.{_HOMES.get(name, 'errors')}")
+    value = getattr(home, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,215 @@
+"""Service: move a queue's cursor over the contiguous run, as far as it goes.
+
+Why no queue is left behind: a writer stores before it comes here. If it finds the cursor too far back to
+act on, whoever moves the cursor up to its message reads ahead after that move, and finds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stream_sort.core.ordering import run_end, run_through
+from stream_sort.core.outcomes import Advance
+from stream_sort.core.records import Cursor
+from stream_sort.errors import CursorLost
+from stream_sort.hints import Hint, Hints
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from stream_sort.core.records import Look, Move
+    from stream_sort.ports import Clock, CursorStore, HeadReader, ItemStore
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far one step goes.
+
+    `max_advance` caps one move of a cursor, so that each stream record stays digestible. The first page
+    of a look-ahead is sized to cost a read unit or two; later ones grow up to `max_page`.
+    """
+
+    max_advance: int = 1_000
+    max_page: int = 1_000
+    first_page_bytes: int = 8_192
+    usual_item_bytes: int = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far an advance came, the row it left behind, and the lowest seq that waits beyond a gap."""
+
+    advance: Advance
+    cursor: Cursor
+    beyond: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Advancer:
+    """Moves cursors. Safe to share by threads, and to run any number of at once, anywhere."""
+
+    items: ItemStore
+    cursors: CursorStore
+    heads: HeadReader
+    hints: Hints
+    clock: Clock
+    first_seq: int = 0
+    limits: Limits = Limits()
+
+    def advance(
+        self,
+        queue: str,
+        own: Collection[int] = (),
+        hint: Hint | None = None,
+        item_bytes: int = 0,
+    ) -> Reach:
+        """Release what can be released; `own` are seqs that the caller knows to be stored.
+
+        On return a read made after the last move, and after the caller stored, showed that the seq after
+        the position is absent.
+        """
+        walk = _Walk(self, queue, own, item_bytes or self.limits.usual_item_bytes)
+        try:
+            reach = walk.run(hint)
+        except CursorLost:
+            self.hints.forget(queue)
+            raise
+        if walk.exists:
+            self.hints.remember(queue, Hint(reach.cursor, reach.beyond))
+        return reach
+
+
+class _Walk:
+    """One advance under way."""
+
+    def __init__(self, service: Advancer, queue: str, own: Collection[int], item_bytes: int) -> None:
+        self._service = service
+        self._limits = service.limits
+        self._first_page = max(2, min(64, self._limits.first_page_bytes // item_bytes))
+        self._own = own if isinstance(own, set | frozenset) else frozenset(own)
+        self._start: int | None = None
+        self._released = 0
+        self._beyond: int | None = None
+        self.queue = queue
+        self.exists = False
+        self.cursor = Cursor(queue, service.first_seq - 1, service.first_seq)
+
+    def run(self, hint: Hint | None) -> Reach:
+        """Walk from the hint, or from the row, to the end of the run."""
+        fresh = hint is None
+        if hint is None:
+            self._read_row()
+        elif hint.cursor is not None:
+            self._stand_on(hint.cursor)
+            self._beyond = hint.beyond
+        while True:
+            if not self.exists:
+                if self._begin():
+                    break
+                fresh = True
+                continue
+            end = run_end(self.cursor.position, self._own, self._limits.max_advance)
+            if end == self.cursor.position and not fresh:
+                if not self._peek():
+                    break
+                fresh = True
+                continue
+            if end == self.cursor.position or end + 1 == self._beyond:
+                end = self._look_ahead(end)
+            if end == self.cursor.position:
+                break
+            self._move(end)
+            fresh = True
+        return self._arrive()
+
+    def _begin(self) -> bool:
+        """Create the row of a queue that has none, unless it was lost; True when there is nothing to do."""
+        position = self.cursor.position
+        look = self._service.items.look(self.queue, position, self._first_page)
+        if look.cursor_seen:
+            # Whoever stored that message saw a row, and rows are never deleted by us.
+            if self._read_row():
+                return False
+            raise CursorLost(self.queue)
+        end = run_end(position, self._own.union(look.seqs), self._limits.max_advance)
+        self._note_beyond(end, look)
+        if end == position and self._beyond is None:
+            return True
+        now = self._service.clock()
+        waiting_since = now if self._beyond is not None else None
+        row = Cursor(self.queue, end, self.cursor.first_seq, waiting_since=waiting_since, moved_at=now)
+        self._settle(self._service.cursors.create(row), end)
+        return False
+
+    def _peek(self) -> bool:
+        """Check a remembered position against the tables; False when the seq after it is absent.
+
+        The row must be read too: with an old hint, the seq after it may have been released and trimmed.
+        """
+        remembered = self.cursor.position
+        head = self._service.heads.peek(self.queue, remembered + 1)
+        if head.cursor is None:
+            raise CursorLost(self.queue, known_position=remembered)
+        self._stand_on(head.cursor)
+        return head.taken or head.cursor.position != remembered
+
+    def _look_ahead(self, after: int) -> int:
+        """The end of the run that goes on after `after`, within the cap on one move."""
+        end, limit = after, self._first_page
+        while (room := self._limits.max_advance - (end - self.cursor.position)) > 0:
+            look = self._service.items.look(self.queue, end, min(limit, room))
+            end = run_through(end, look.seqs)
+            self._note_beyond(end, look)
+            if not look.more or self._beyond is not None:
+                break
+            limit = min(limit * 4, self._limits.max_page)
+        return end
+
+    def _note_beyond(self, end: int, look: Look) -> None:
+        self._beyond = next((seq for seq in look.seqs if seq > end), None)
+
+    def _move(self, end: int) -> None:
+        cursor = self.cursor
+        move = self._service.cursors.move(self.queue, cursor.position, end, self._service.clock())
+        if move is None:
+            raise CursorLost(self.queue, known_position=cursor.position)
+        self._settle(move, end)
+
+    def _settle(self, move: Move, end: int) -> None:
+        """Go on from the row as it stands.
+
+        Also after a lost condition: the SDK retries a write whose reply was lost, and that fails on itself.
+        """
+        if move.won:
+            start = self.cursor.position
+            self._start = start if self._start is None else self._start
+            self._released += end - start
+        self._stand_on(move.cursor)
+
+    def _read_row(self) -> bool:
+        row = self._service.cursors.get(self.queue)
+        if row is not None:
+            self._stand_on(row)
+        return row is not None
+
+    def _stand_on(self, row: Cursor) -> None:
+        self.cursor = row
+        self.exists = True
+
+    def _arrive(self) -> Reach:
+        position = self.cursor.position
+        waits = [seq for seq in self._own if seq > position]
+        if self._beyond is not None and self._beyond > position:
+            waits.append(self._beyond)
+        beyond = min(waits, default=None)
+        if beyond is not None and self.cursor.waiting_since is None:
+            self._mark_waiting()
+        old = position if self._start is None else self._start
+        return Reach(Advance(self.queue, old, position, self._released), self.cursor, beyond)
+
+    def _mark_waiting(self) -> None:
+        """Leave a hint for the sweep; if it is refused, whoever moved the cursor saw what waits."""
+        now = self._service.clock()
+        if self._service.cursors.set_waiting(self.cursor, now):
+            self.cursor = replace(self.cursor, waiting_since=now)

@@ -1,0 +1,121 @@
+"""Settings in, wired services out: the constructors that users call."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from stream_sort.advancer import Limits
+from stream_sort.core.message import KeyNames, check_seq
+from stream_sort.core.policy import GapPolicy
+from stream_sort.errors import InvalidInput, SettingsError
+from stream_sort.settings import Settings
+from stream_sort.sorter import Options, Sorter
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from stream_sort.ports import Clock, Stores
+
+    class Tuning(TypedDict, total=False):
+        """Settings that most users leave alone; see Settings."""
+
+        gap_policy: str
+        deadline: float
+        max_advance: int
+        window: int
+        in_flight: int
+
+
+class StreamSorter(Sorter):
+    """The sorter on two DynamoDB tables, or in memory.
+
+    Safe to share by threads. Making one is cheap but for the boto3 client: make it once a process.
+    """
+
+    def __init__(  # noqa: PLR0913  # the public contract: each is a keyword with a default
+        self,
+        items_table: str = "Items",
+        cursor_table: str = "Cursor",
+        *,
+        queue_key: str = "queue",
+        seq_key: str = "seq",
+        first_seq: int = 0,
+        on_conflict: str = "report",
+        client: Any = None,
+        clock: Clock = time.time,
+        **tuning: Unpack[Tuning],
+    ) -> None:
+        """Wire a sorter to tables; `client` is a boto3 dynamodb client, made when absent."""
+        settings = Settings(
+            items_table=items_table,
+            cursor_table=cursor_table,
+            queue_key=queue_key,
+            seq_key=seq_key,
+            first_seq=first_seq,
+            on_conflict=on_conflict,
+            **tuning,
+        )
+        self._wire(settings, _dynamodb(settings, client), clock)
+
+    @classmethod
+    def from_env(cls, *, client: Any = None, clock: Clock = time.time) -> Self:
+        """The sorter that the STREAM_SORT_* variables describe."""
+        settings = Settings.from_env()
+        return cls._wired(settings, _dynamodb(settings, client), clock)
+
+    @classmethod
+    def in_memory(  # noqa: PLR0913  # the public contract: each is a keyword with a default
+        cls,
+        *,
+        queue_key: str = "queue",
+        seq_key: str = "seq",
+        first_seq: int = 0,
+        on_conflict: str = "report",
+        clock: Clock = time.time,
+        **tuning: Unpack[Tuning],
+    ) -> Self:
+        """The same thing with no AWS; nothing survives the process."""
+        from stream_sort.stores.memory import MemoryTables  # noqa: PLC0415  # one of two stores is loaded
+
+        settings = Settings(
+            queue_key=queue_key, seq_key=seq_key, first_seq=first_seq, on_conflict=on_conflict, **tuning
+        )
+        return cls._wired(settings, MemoryTables().stores(), clock)
+
+    def create_tables(self) -> None:
+        """Create the tables if they are not there, and wait for them; for local use and tests."""
+        self.stores.create_tables()
+
+    @classmethod
+    def _wired(cls, settings: Settings, stores: Stores, clock: Clock) -> Self:
+        sorter = cls.__new__(cls)
+        sorter._wire(settings, stores, clock)
+        return sorter
+
+    def _wire(self, settings: Settings, stores: Stores, clock: Clock) -> None:
+        super().__init__(stores, _options(settings), clock)
+
+
+def _options(settings: Settings) -> Options:
+    try:
+        check_seq(settings.first_seq, "first_seq")
+        policy = GapPolicy.parse(settings.gap_policy)
+    except InvalidInput as error:
+        raise SettingsError(str(error)) from error
+    return Options(
+        keys=KeyNames(settings.queue_key, settings.seq_key),
+        first_seq=settings.first_seq,
+        raise_conflicts=settings.on_conflict == "raise",
+        gap_policy=policy,
+        limits=Limits(max_advance=settings.max_advance),
+        window=settings.window,
+        in_flight=settings.in_flight,
+    )
+
+
+def _dynamodb(settings: Settings, client: Any) -> Stores:
+    # boto3 is loaded here, not by `import stream_sort`.
+    from stream_sort.stores.dynamodb import connect  # noqa: PLC0415
+
+    return connect(settings, client)

@@ -1,0 +1,1 @@
+"""The `stream-sort` command; one module a group of commands."""

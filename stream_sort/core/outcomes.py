@@ -1,0 +1,136 @@
+"""What a call did, as values that users hold: Advance, PutResult, Skip, QueueState."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stream_sort.core.policy import GapPolicy
+    from stream_sort.errors import StreamSortError
+
+
+class Status(StrEnum):
+    """The outcome of one put; exactly one of them, or a named error."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+    LATE = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How far a queue came: from `old` to `new`, of which `released` seqs by this very call.
+
+    Other writers may have moved the cursor in between; what they released is theirs to count, so
+    that the lengths of all advances add up to the position.
+    """
+
+    queue: str
+    old: int
+    new: int
+    released: int = 0
+    status: Status | None = None
+
+    @property
+    def moved(self) -> bool:
+        """Whether this call released anything."""
+        return self.released > 0
+
+    def __len__(self) -> int:
+        return self.released
+
+
+@dataclass(frozen=True, slots=True)
+class Skip(Advance):
+    """An advance after a skip; `skipped` lists the seqs that got a tombstone by this call."""
+
+    skipped: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class PutResult:
+    """What became of many messages; all lists hold messages in the order they came.
+
+    `rejected` pairs each refused or not stored message with its error. `stalled` pairs a queue whose
+    messages are stored but which could not be advanced with the error: put again, or let a sweep do it.
+    """
+
+    accepted: int = 0
+    duplicates: list[dict[str, Any]] = field(default_factory=list)
+    conflicts: list[dict[str, Any]] = field(default_factory=list)
+    late: list[dict[str, Any]] = field(default_factory=list)
+    rejected: list[tuple[Any, StreamSortError]] = field(default_factory=list)
+    stalled: list[tuple[str, StreamSortError]] = field(default_factory=list)
+    by_queue: dict[str, Advance] = field(default_factory=dict)
+
+    @property
+    def advances(self) -> list[Advance]:
+        """One advance for each queue touched, in the order of first touch."""
+        return list(self.by_queue.values())
+
+    @property
+    def released(self) -> int:
+        """How many seqs this call released, over all queues."""
+        return sum(map(len, self.by_queue.values()))
+
+    def count(self, status: Status, document: dict[str, Any]) -> None:
+        """Note the outcome of one message."""
+        match status:
+            case Status.ACCEPTED:
+                self.accepted += 1
+            case Status.DUPLICATE:
+                self.duplicates.append(document)
+            case Status.CONFLICT:
+                self.conflicts.append(document)
+            case Status.LATE:
+                self.late.append(document)
+
+    def join(self, advance: Advance) -> None:
+        """Note a further advance of a queue, after the ones before."""
+        before = self.by_queue.get(advance.queue)
+        if before is None:
+            self.by_queue[advance.queue] = advance
+            return
+        old = before.old if before.moved else advance.old
+        self.by_queue[advance.queue] = Advance(
+            advance.queue, old, max(before.new, advance.new), before.released + advance.released
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LateMessage:
+    """A message that came after its seq was skipped; kept beside the tombstone, never delivered."""
+
+    seq: int
+    message: dict[str, Any]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """Why a queue is where it is. Times are seconds since the epoch.
+
+    `complete` is False when there was more to look at than the limit of the call: then `gaps`,
+    `stored_beyond`, `skipped` and `late` show what was found within it.
+    """
+
+    queue: str
+    position: int
+    first_seq: int
+    highest_stored: int | None
+    gaps: list[range]
+    stored_beyond: int
+    waiting_since: float | None
+    policy: GapPolicy
+    skipped: list[int]
+    late: list[LateMessage]
+    complete: bool
+    remedy: str
+
+    @property
+    def waiting(self) -> bool:
+        """Whether messages wait beyond a gap."""
+        return bool(self.gaps)

@@ -1,0 +1,103 @@
+"""What stands in the tables, as values: a cursor, an item, and what a look at them showed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stream_sort.core.message import Message
+    from stream_sort.core.policy import GapPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """One queue's row in the cursor table. Times are seconds since the epoch."""
+
+    queue: str
+    position: int
+    first_seq: int
+    policy: GapPolicy | None = None
+    waiting_since: float | None = None
+    moved_at: float | None = None
+    nudges: int = 0
+
+    @property
+    def gap_since(self) -> float | None:
+        """When the present gap began to hold the queue up: every move starts the clock anew."""
+        if self.waiting_since is None:
+            return None
+        return max(self.waiting_since, self.moved_at or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message on its way into its slot.
+
+    `seen` is the position its writer knew when it came, None if it saw no cursor row: kept with the
+    message, it is the proof that the queue had begun should the cursor row ever be lost.
+    """
+
+    message: Message
+    seen: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One slot of the items table: a message, or a tombstone with perhaps a late message beside it."""
+
+    queue: str
+    seq: int
+    document: dict[str, Any] = field(default_factory=dict)
+    arrived_at: float | None = None
+    skipped: str | None = None
+    late: dict[str, Any] | None = None
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the slot was skipped, so that it counts as present but is never delivered."""
+        return self.skipped is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a conditional move of the cursor did; `cursor` is the row as it stands now."""
+
+    won: bool
+    cursor: Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A cursor row and whether one slot is taken, read together."""
+
+    cursor: Cursor | None
+    taken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Ascending seqs found beyond a position; `more` says that others follow the last one.
+
+    `cursor_seen` is True when one of them was stored by a writer that saw the queue's cursor row.
+    """
+
+    seqs: tuple[int, ...]
+    more: bool
+    cursor_seen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Ascending items of a range; `more` says that others follow within it."""
+
+    items: tuple[Item, ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePage:
+    """Some queue names of a listing, and where to go on (None: this was the last page)."""
+
+    queues: tuple[str, ...]
+    next: Any = None

@@ -1,0 +1,195 @@
+"""Every error of stream_sort, in one tree.
+
+    StreamSortError
+    ├── InvalidInput             what was given cannot be used; nothing was stored
+    │   ├── InvalidQueue         not a usable queue name
+    │   └── InvalidMessage       not a storable message: says which field of which message
+    │       └── MessageTooLarge  over the size of one item
+    ├── SequenceConflict         another message already holds this (queue, seq)
+    ├── QueueExists              the queue has begun and cannot start elsewhere
+    ├── QueueNotFound            the queue has no cursor yet
+    ├── MissingItems             a released range has a hole
+    ├── CursorLost               a cursor row that once existed is gone
+    ├── StoreError               the tables answered with an error
+    │   ├── StoreUnavailable     throttled, failing or out of reach until the deadline (retryable)
+    │   └── StoreMisconfigured   no call can succeed before somebody changes something
+    │       ├── TableNotFound        no such table in this region and account
+    │       ├── AccessDenied         the role lacks a permission
+    │       └── CredentialsError     no usable AWS credentials
+    └── SettingsError            the configuration cannot work
+
+A message says what happened, with the values, and what to do. `retryable` on the class tells
+whether the same call may succeed later with nothing changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.outcomes import PutResult
+
+__all__ = [
+    "AccessDenied",
+    "CredentialsError",
+    "CursorLost",
+    "InvalidInput",
+    "InvalidMessage",
+    "InvalidQueue",
+    "MessageTooLarge",
+    "MissingItems",
+    "QueueExists",
+    "QueueNotFound",
+    "SequenceConflict",
+    "SettingsError",
+    "StoreError",
+    "StoreMisconfigured",
+    "StoreUnavailable",
+    "StreamSortError",
+    "TableNotFound",
+]
+
+
+class StreamSortError(Exception):
+    """Base of all errors raised by stream_sort."""
+
+    retryable: ClassVar[bool] = False
+
+
+class InvalidInput(StreamSortError):
+    """An argument that cannot be used."""
+
+
+class InvalidQueue(InvalidInput):
+    """A queue name that cannot be used."""
+
+    def __init__(self, queue: object, problem: str) -> None:
+        super().__init__(f"queue {queue!r:.80}: {problem}")
+        self.queue = queue
+
+
+class InvalidMessage(InvalidInput):
+    """A message that cannot be stored; `field` is the path of what is wrong with it."""
+
+    def __init__(self, problem: str, *, queue: object = None, seq: object = None, field: str = "") -> None:
+        where = f"message (queue {queue!r:.80}, seq {seq!r:.40})"
+        super().__init__(f"{where}: field {field!r:.200}: {problem}" if field else f"{where}: {problem}")
+        self.problem = problem
+        self.queue = queue
+        self.seq = seq
+        self.field = field
+
+
+class MessageTooLarge(InvalidMessage):
+    """A message over the size of one item."""
+
+    def __init__(self, size: int | None, limit: int, *, queue: object = None, seq: object = None) -> None:
+        measured = f"{size:,} bytes" if size is not None else "more"
+        super().__init__(
+            f"{measured}, over the limit of {limit:,}; put the payload into S3 and its address into the message",
+            queue=queue,
+            seq=seq,
+        )
+        self.size = size
+        self.limit = limit
+
+
+class SequenceConflict(StreamSortError):
+    """A different message already holds this (queue, seq); the first one stays.
+
+    Raised by `put_many` after all messages were handled; `result` then tells what became of them.
+    """
+
+    def __init__(self, queue: str, seq: int, *, result: PutResult | None = None) -> None:
+        others = len(result.conflicts) - 1 if result else 0
+        more = f" (and {others} more in this call)" if others else ""
+        super().__init__(
+            f"queue {queue!r}, seq {seq}: a different message is already stored there{more}; "
+            "the first stays. Two producers may be numbering the same queue"
+        )
+        self.queue = queue
+        self.seq = seq
+        self.result = result
+
+
+class QueueExists(StreamSortError):
+    """The queue has begun, so its first seq can no longer change."""
+
+    def __init__(self, queue: str, position: int, first_seq: int, *, stored: int | None = None) -> None:
+        why = f"seq {stored} is stored" if stored is not None else f"its position is {position}"
+        super().__init__(f"queue {queue!r} has begun at first_seq {first_seq}: {why}; it cannot start elsewhere")
+        self.queue = queue
+        self.position = position
+        self.first_seq = first_seq
+
+
+class QueueNotFound(StreamSortError):
+    """The queue has no cursor row: nothing was released in it yet."""
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(f"queue {queue!r} has no cursor: nothing was released in it yet; is the name right?")
+        self.queue = queue
+
+
+class MissingItems(StreamSortError):
+    """A range that should be whole has a hole."""
+
+    def __init__(self, queue: str, missing: Sequence[range]) -> None:
+        first = missing[0]
+        names = f"seq {first.start}" if len(first) == 1 else f"seqs {first.start} to {first.stop - 1}"
+        super().__init__(
+            f"queue {queue!r}: {names} not stored; were items deleted, or the range not released yet? "
+            "Compare with position(queue)"
+        )
+        self.queue = queue
+        self.missing = list(missing)
+
+
+class CursorLost(StreamSortError):
+    """The cursor row of a queue that had begun is gone; it is never made anew by itself."""
+
+    def __init__(self, queue: str, *, known_position: int | None = None) -> None:
+        known = f" (last known position: {known_position})" if known_position is not None else ""
+        super().__init__(
+            f"queue {queue!r} had a cursor row and it is gone{known}. It is not recreated: restore the cursor "
+            "table, or put the row back with the position its consumers have reached"
+        )
+        self.queue = queue
+        self.known_position = known_position
+
+
+class StoreError(StreamSortError):
+    """A table answered with an error."""
+
+    def __init__(self, problem: str, *, table: str = "", operation: str = "") -> None:
+        super().__init__(problem)
+        self.table = table
+        self.operation = operation
+
+
+class StoreUnavailable(StoreError):
+    """Throttled, failing or out of reach until the deadline: the outcome of the call is not known."""
+
+    retryable: ClassVar[bool] = True
+
+
+class StoreMisconfigured(StoreError):
+    """A store that no call can use before somebody changes something."""
+
+
+class TableNotFound(StoreMisconfigured):
+    """No such table where the client looked."""
+
+
+class AccessDenied(StoreMisconfigured):
+    """The caller's role lacks a permission."""
+
+
+class CredentialsError(StoreMisconfigured):
+    """No usable AWS credentials."""
+
+
+class SettingsError(StreamSortError):
+    """A configuration that cannot work."""

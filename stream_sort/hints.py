@@ -1,0 +1,46 @@
+"""What this process remembers of each queue, to save reads. Never trusted: every decision is made by a
+conditional write or a consistent read that would expose a hint that is old or wrong.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stream_sort.core.records import Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """The cursor row as last seen (None: there was none), and the lowest seq known to wait beyond a gap."""
+
+    cursor: Cursor | None
+    beyond: int | None = None
+
+
+class Hints:
+    """The last hint of up to `limit` queues; the oldest are forgotten first. Safe to share by threads."""
+
+    def __init__(self, limit: int = 10_000) -> None:
+        self._limit = limit
+        self._hints: dict[str, Hint] = {}
+        self._lock = threading.Lock()
+
+    def recall(self, queue: str) -> Hint | None:
+        """The hint of a queue, if there is one."""
+        return self._hints.get(queue)
+
+    def remember(self, queue: str, hint: Hint) -> None:
+        """Keep a hint, as the youngest."""
+        with self._lock:
+            self._hints.pop(queue, None)
+            self._hints[queue] = hint
+            if len(self._hints) > self._limit:
+                del self._hints[next(iter(self._hints))]
+
+    def forget(self, queue: str) -> None:
+        """Drop the hint of a queue."""
+        with self._lock:
+            self._hints.pop(queue, None)

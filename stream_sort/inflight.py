@@ -1,0 +1,26 @@
+"""Several calls in flight at once, when there is more than one to make."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Job = TypeVar("Job")
+Answer = TypeVar("Answer")
+
+
+class InFlight:
+    """Runs up to `limit` calls at once; with a limit of 1, one after the other in the caller's thread."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+
+    def map(self, call: Callable[[Job], Answer], jobs: Sequence[Job]) -> list[Answer]:
+        """The answers, in the order of the jobs; the first error is raised after all calls have ended."""
+        if self._limit == 1 or len(jobs) < 2:  # noqa: PLR2004  # one job gains nothing from a thread
+            return [call(job) for job in jobs]
+        with ThreadPoolExecutor(min(self._limit, len(jobs)), thread_name_prefix="stream_sort") as pool:
+            return list(pool.map(call, jobs))

@@ -1,0 +1,97 @@
+"""Service: answer questions about a queue without changing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.ordering import gaps_between
+from stream_sort.core.outcomes import LateMessage, QueueState
+from stream_sort.errors import MissingItems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.core.policy import GapPolicy
+    from stream_sort.core.records import Cursor
+    from stream_sort.ports import ItemStore
+
+PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Inspector:
+    """Reads what is stored, with consistent reads, in pages."""
+
+    items: ItemStore
+
+    def read(self, queue: str, after: int, through: int) -> Iterator[dict[str, Any]]:
+        """The messages of `(after, through]` in order, tombstones left out; a hole raises MissingItems."""
+        while after < through:
+            page = self.items.page(queue, after, through, PAGE)
+            for item in page.items:
+                if item.seq != after + 1:
+                    raise MissingItems(queue, [range(after + 1, item.seq)])
+                after = item.seq
+                if not item.is_tombstone:
+                    yield item.document
+            if not page.more and after < through:
+                raise MissingItems(queue, [range(after + 1, through + 1)])
+
+    def stored_after(self, queue: str, position: int) -> Iterator[int]:
+        """All stored seqs after a position, ascending."""
+        more = True
+        while more:
+            look = self.items.look(queue, position, PAGE)
+            yield from look.seqs
+            more = look.more
+            position = look.seqs[-1] if look.seqs else position
+
+    def gaps(self, queue: str, position: int) -> list[range]:
+        """All gaps after a position."""
+        return list(gaps_between(position, self.stored_after(queue, position)))
+
+    def explain(self, cursor: Cursor, policy: GapPolicy, limit: int) -> QueueState:
+        """The state of a queue, from at most `limit` slots beyond the position and as many at its end."""
+        queue, position = cursor.queue, cursor.position
+        ahead: list[int] = []
+        for seq in self.stored_after(queue, position):
+            if len(ahead) == limit:
+                break
+            ahead.append(seq)
+        highest = self.items.highest(queue)
+        all_seen = not ahead or highest is None or ahead[-1] >= highest
+        tombstones = self.items.tombstones(queue, limit)
+        gaps = list(gaps_between(position, ahead))
+        return QueueState(
+            queue=queue,
+            position=position,
+            first_seq=cursor.first_seq,
+            highest_stored=highest,
+            gaps=gaps,
+            stored_beyond=len(ahead),
+            waiting_since=cursor.gap_since if gaps else None,
+            policy=policy,
+            skipped=sorted(item.seq for item in tombstones.items),
+            late=[
+                LateMessage(item.seq, item.late, item.skipped or "")
+                for item in reversed(tombstones.items)
+                if item.late is not None
+            ],
+            complete=all_seen and not tombstones.more,
+            remedy=_remedy(cursor, policy, ahead),
+        )
+
+
+def _remedy(cursor: Cursor, policy: GapPolicy, ahead: list[int]) -> str:
+    queue, following = cursor.queue, cursor.position + 1
+    if not ahead:
+        return "nothing waits: everything stored is released"
+    if ahead[0] == following:
+        return f"seq {following} is stored but not released: advance({queue!r}) frees it, as will the next message"
+    gap = range(following, ahead[0])
+    missing = f"seq {gap.start}" if len(gap) == 1 else f"seqs {gap.start} to {gap.stop - 1}"
+    then = f"put {missing}, or give up on them with skip({queue!r}, range({gap.start}, {gap.stop}))"
+    if policy.skip_after is not None:
+        then += f"; the policy skips the gap {policy.skip_after:g} seconds after the queue began to wait"
+    return then

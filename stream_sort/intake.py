@@ -1,0 +1,157 @@
+"""Service: store messages, first write wins, and tell what became of each. Moves no cursor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.message import KeyNames, Message, check_message, same_value
+from stream_sort.core.outcomes import Status
+from stream_sort.core.records import Arrival
+from stream_sort.errors import InvalidMessage, StoreUnavailable, StreamSortError
+from stream_sort.hints import Hint, Hints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stream_sort.core.records import Item
+    from stream_sort.inflight import InFlight
+    from stream_sort.ports import Clock, CursorStore, ItemStore
+
+WINDOW_BYTES = 8 * 1024 * 1024
+WINDOW_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Window:
+    """Messages that are stored together: what was given, and what became of each."""
+
+    opened_at: float
+    size: int = 0
+    outcomes: list[tuple[Any, Status | StreamSortError | None]] = field(default_factory=list)
+    messages: list[tuple[int, Message]] = field(default_factory=list)
+    hints: dict[str, Hint | StreamSortError] = field(default_factory=dict)
+
+    def taken(self) -> dict[str, set[int]]:
+        """For each queue, the seqs whose slots are known to be taken."""
+        seqs: dict[str, set[int]] = {}
+        for index, message in self.messages:
+            if isinstance(self.outcomes[index][1], Status):
+                seqs.setdefault(message.queue, set()).add(message.seq)
+        return seqs
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Stores messages. A slot is never overwritten; what did not get in is named, never dropped."""
+
+    items: ItemStore
+    cursors: CursorStore
+    hints: Hints
+    keys: KeyNames
+    first_seq: int
+    clock: Clock
+    in_flight: InFlight
+
+    def learn(self, queue: str) -> Hint:
+        """What is known of a queue; read once a process.
+
+        It is read before the store, so that the message can carry proof of the cursor row. It decides
+        nothing: what decides is read after the store.
+        """
+        hint = self.hints.recall(queue)
+        if hint is None:
+            hint = Hint(self.cursors.get(queue))
+            if hint.cursor is not None:
+                self.hints.remember(queue, hint)
+        return hint
+
+    def store(self, message: Message, hint: Hint) -> Status:
+        """Store one message, or raise."""
+        there = self.items.put(self._arrival(message, hint), self.clock())
+        return self._judge(message, there)
+
+    def windows(self, documents: Iterable[Any], length: int) -> Iterator[Window]:
+        """Cut a stream of messages into windows, lazily: bounded in number, in bytes and in time."""
+        window = Window(self.clock())
+        for document in documents:
+            self._admit(window, document)
+            aged = self.clock() - window.opened_at >= WINDOW_SECONDS
+            if len(window.outcomes) >= length or window.size >= WINDOW_BYTES or aged:
+                yield window
+                window = Window(self.clock())
+        if window.outcomes:
+            yield window
+
+    def store_window(self, window: Window) -> None:
+        """Store the messages of a window and note the outcome of each."""
+        self._learn_all(window)
+        arrivals: dict[tuple[str, int], Arrival] = {}
+        for index, message in window.messages:
+            hint = window.hints[message.queue]
+            try:
+                if isinstance(hint, StreamSortError):
+                    raise hint
+                arrival = self._arrival(message, hint)
+            except StreamSortError as error:
+                window.outcomes[index] = (message.document, error)
+            else:
+                arrivals.setdefault((message.queue, message.seq), arrival)
+        answers = dict(zip(arrivals, self.items.put_many(list(arrivals.values()), self.clock()), strict=True))
+        for index, message in window.messages:
+            slot = (message.queue, message.seq)
+            if window.outcomes[index][1] is None:
+                outcome = self._outcome(message, arrivals[slot].message, answers[slot])
+                window.outcomes[index] = (message.document, outcome)
+
+    def _learn_all(self, window: Window) -> None:
+        queues = list(dict.fromkeys(message.queue for _, message in window.messages))
+        window.hints.update(zip(queues, self.in_flight.map(self._try_learn, queues), strict=True))
+
+    def _try_learn(self, queue: str) -> Hint | StreamSortError:
+        try:
+            return self.learn(queue)
+        except StoreUnavailable as error:
+            return error
+
+    def _admit(self, window: Window, document: Any) -> None:
+        outcome: StreamSortError | None = None
+        try:
+            message = check_message(document, self.keys)
+        except InvalidMessage as error:
+            outcome = error
+        else:
+            window.messages.append((len(window.outcomes), message))
+            window.size += message.size
+        window.outcomes.append((document, outcome))
+
+    def _arrival(self, message: Message, hint: Hint) -> Arrival:
+        cursor = hint.cursor
+        first_seq = self.first_seq if cursor is None else cursor.first_seq
+        if message.seq < first_seq:
+            problem = f"the queue starts at {first_seq}"
+            raise InvalidMessage(problem, queue=message.queue, seq=message.seq, field=self.keys.seq)
+        return Arrival(message, None if cursor is None else cursor.position)
+
+    def _outcome(
+        self, message: Message, first: Message, answer: Item | StreamSortError | None
+    ) -> Status | StreamSortError:
+        """The outcome of a message whose slot was tried by `first`: itself, or its twin in the window."""
+        if isinstance(answer, StreamSortError):
+            return answer
+        if answer is None and message is not first:
+            same = same_value(message.document, first.document)
+            return Status.DUPLICATE if same else Status.CONFLICT
+        try:
+            return self._judge(message, answer)
+        except StoreUnavailable as error:
+            return error
+
+    def _judge(self, message: Message, there: Item | None) -> Status:
+        if there is None:
+            return Status.ACCEPTED
+        if not there.is_tombstone:
+            return Status.DUPLICATE if same_value(there.document, message.document) else Status.CONFLICT
+        if there.late is None:
+            there = self.items.keep_late(message, self.clock())
+        return Status.LATE if same_value(there.late, message.document) else Status.CONFLICT

@@ -1,0 +1,1 @@
+"""The whole stack on this machine: a local AWS, started and stopped."""

@@ -1,0 +1,252 @@
+"""Service: store, then advance as far as it goes. The whole of what a sorter can do, on any store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.advancer import Advancer, Limits, Reach
+from stream_sort.core.message import KeyNames, check_message, check_queue, check_seq
+from stream_sort.core.outcomes import Advance, PutResult, QueueState, Skip, Status
+from stream_sort.core.policy import GapPolicy
+from stream_sort.core.records import Cursor
+from stream_sort.errors import (
+    CursorLost,
+    InvalidInput,
+    QueueExists,
+    QueueNotFound,
+    SequenceConflict,
+    StoreMisconfigured,
+    StreamSortError,
+)
+from stream_sort.hints import Hint, Hints
+from stream_sort.inflight import InFlight
+from stream_sort.inspector import Inspector
+from stream_sort.intake import Intake, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stream_sort.ports import Clock, Stores
+
+SKIP_CHUNK = 100
+MAX_REASON_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a sorter behaves, whatever it stores in."""
+
+    keys: KeyNames = KeyNames()
+    first_seq: int = 0
+    raise_conflicts: bool = False
+    gap_policy: GapPolicy = GapPolicy.WAIT
+    limits: Limits = Limits()
+    window: int = 1_000
+    in_flight: int = 4
+
+
+class Sorter:
+    """Stores messages as they come and releases each queue in order.
+
+    Any number of sorters may work on the same tables at once, in any number of processes. Each call leaves
+    a state from which any later call on the queue, or a sweep, goes on; nothing depends on this object's memory.
+    """
+
+    def __init__(self, stores: Stores, options: Options, clock: Clock) -> None:
+        self._stores = stores
+        self._options = options
+        self._clock = clock
+        self._in_flight = InFlight(options.in_flight)
+        self._inspector = Inspector(stores.items)
+        hints = Hints()
+        self._intake = Intake(stores.items, stores.cursors, hints, options.keys, options.first_seq, clock, self._in_flight)
+        self._advancer = Advancer(
+            stores.items, stores.cursors, stores.heads, hints, clock, options.first_seq, options.limits
+        )
+
+    @property
+    def stores(self) -> Stores:
+        """The tables behind this sorter."""
+        return self._stores
+
+    @property
+    def options(self) -> Options:
+        """How this sorter behaves."""
+        return self._options
+
+    @property
+    def clock(self) -> Clock:
+        """The clock this sorter goes by."""
+        return self._clock
+
+    def put(self, message: dict[str, Any]) -> Advance:
+        """Store one message and release what it makes contiguous; `.status` tells what became of it.
+
+        When this returns, the message (or the one that was there first) is stored durably. When it raises a
+        retryable error the outcome is not known: put it again, as often as needed.
+        """
+        checked = check_message(message, self._options.keys)
+        hint = self._intake.learn(checked.queue)
+        status = self._intake.store(checked, hint)
+        reach = self._advancer.advance(checked.queue, {checked.seq}, hint, checked.size)
+        if status is Status.CONFLICT and self._options.raise_conflicts:
+            raise SequenceConflict(checked.queue, checked.seq)
+        return replace(reach.advance, status=status)
+
+    def put_many(self, messages: Iterable[dict[str, Any]]) -> PutResult:
+        """Store many messages of any queues and release what they make contiguous.
+
+        Takes any iterable, lazily, in windows; each window is stored and released before the next is pulled.
+        A bad or not stored message is in `.rejected` with its error and affects no other one. Errors that no
+        message can escape (no table, no permission) are raised.
+        """
+        if isinstance(messages, dict | str | bytes):
+            raise InvalidInput("put_many takes an iterable of messages; use put for a single one")
+        result = PutResult()
+        for window in self._intake.windows(messages, self._options.window):
+            self._put_window(window, result)
+        if result.conflicts and self._options.raise_conflicts:
+            first = result.conflicts[0]
+            keys = self._options.keys
+            raise SequenceConflict(first[keys.queue], first[keys.seq], result=result)
+        return result
+
+    def advance(self, queue: str) -> Advance:
+        """Release what is contiguous; for when a writer died, or items were written by other means."""
+        return self.reach(queue).advance
+
+    def reach(self, queue: str) -> Reach:
+        """Advance, and tell what was found at the end: the row, and what waits beyond a gap."""
+        return self._advancer.advance(check_queue(queue))
+
+    def position(self, queue: str) -> int:
+        """The highest released seq, read consistently; `first_seq - 1` before anything is released."""
+        return self._cursor(queue).position
+
+    def read(self, queue: str, after: int = -1, through: int | None = None) -> Iterator[dict[str, Any]]:
+        """The messages of `(after, through]` in order, tombstones left out; by default all that is released.
+
+        A hole raises MissingItems where it is met; nothing is ever passed over.
+        """
+        cursor = self._cursor(queue)
+        after = max(check_seq(after, "after"), cursor.first_seq - 1)
+        through = cursor.position if through is None else check_seq(through, "through")
+        return self._inspector.read(queue, after, through)
+
+    def gaps(self, queue: str) -> list[range]:
+        """All runs of missing seqs between the position and the highest stored seq."""
+        return self._inspector.gaps(queue, self._cursor(queue).position)
+
+    def explain(self, queue: str, limit: int = 10_000) -> QueueState:
+        """Why the queue is where it is, and what would free it; looks at about `limit` slots."""
+        cursor = self._cursor(queue)
+        return self._inspector.explain(cursor, cursor.policy or self._options.gap_policy, limit)
+
+    def skip(self, queue: str, seqs: int | Iterable[int], reason: str = "skipped by hand") -> Skip:
+        """Give up on those of `seqs` that are missing: put tombstones into their slots, then advance.
+
+        A slot that holds a message is left as it is. Nothing at or below the position is touched.
+        """
+        position = self._cursor(queue).position
+        if not isinstance(reason, str) or len(reason.encode("utf-8", "replace")) > MAX_REASON_BYTES:
+            raise InvalidInput(f"a reason is text of at most {MAX_REASON_BYTES} bytes")
+        wanted = (check_seq(seq) for seq in ([seqs] if isinstance(seqs, int) else seqs))
+        ahead = (seq for seq in wanted if seq > position)
+        skipped: list[int] = []
+        while chunk := list(dict.fromkeys(islice(ahead, SKIP_CHUNK))):
+            skipped += self._stores.items.skip(queue, chunk, reason, self._clock())
+        done = self.advance(queue)
+        return Skip(queue, done.old, done.new, done.released, skipped=tuple(skipped))
+
+    def open(self, queue: str, *, first_seq: int) -> Advance:
+        """Let a queue start at another seq than the sorter's `first_seq`; again with the same one is no error.
+
+        Raises QueueExists once it has begun: something was released or opened, or is stored below the new start.
+        """
+        check_seq(first_seq, "first_seq")
+        self._start(check_queue(queue), first_seq)
+        return self.advance(queue)
+
+    def policy(self, queue: str) -> GapPolicy:
+        """What happens to a gap of this queue that stays."""
+        return self._cursor(queue).policy or self._options.gap_policy
+
+    def set_policy(
+        self, queue: str, policy: GapPolicy | str | None = None, *, skip_after: float | None = None
+    ) -> GapPolicy:
+        """Set the gap policy of a queue: `"wait"`, `"skip after 30 seconds"` or `skip_after=30`.
+
+        It is kept on the cursor row, begun or not, and applied by the sweep.
+        """
+        if (policy is None) is (skip_after is None):
+            raise InvalidInput("give set_policy either a policy or skip_after")
+        if policy is None:
+            policy = GapPolicy(skip_after)
+        elif isinstance(policy, str):
+            policy = GapPolicy.parse(policy)
+        elif not isinstance(policy, GapPolicy):
+            raise InvalidInput(f"a policy is a GapPolicy or text, not {type(policy).__name__}")
+        cursors = self._stores.cursors
+        if not cursors.set_policy(check_queue(queue), policy):
+            self._advancer.advance(queue)
+            cursors.create(self._unbegun(queue))
+            cursors.set_policy(queue, policy)
+        return policy
+
+    def nudge(self, queue: str) -> None:
+        """Wake the consumers of a queue: touch its cursor row, so that the stream carries it again."""
+        if not self._stores.cursors.nudge(check_queue(queue)):
+            raise QueueNotFound(queue)
+
+    def _put_window(self, window: Window, result: PutResult) -> None:
+        self._intake.store_window(window)
+        sizes = max((message.size for _, message in window.messages), default=0)
+        taken = window.taken()
+        reached = self._in_flight.map(lambda queue: self._try_advance(queue, taken[queue], window, sizes), list(taken))
+        for queue, advance in zip(taken, reached, strict=True):
+            if isinstance(advance, Advance):
+                result.join(advance)
+            else:
+                result.stalled.append((queue, advance))
+        for document, outcome in window.outcomes:
+            if isinstance(outcome, Status):
+                result.count(outcome, document)
+            elif outcome is not None:
+                result.rejected.append((document, outcome))
+
+    def _try_advance(self, queue: str, own: set[int], window: Window, item_bytes: int) -> Advance | StreamSortError:
+        hint = window.hints[queue]
+        try:
+            known = hint if isinstance(hint, Hint) else None
+            return self._advancer.advance(queue, own, known, item_bytes).advance
+        except StoreMisconfigured:
+            raise
+        except StreamSortError as error:
+            return error
+
+    def _cursor(self, queue: str) -> Cursor:
+        return self._stores.cursors.get(check_queue(queue)) or self._unbegun(queue)
+
+    def _unbegun(self, queue: str) -> Cursor:
+        return Cursor(queue, self._options.first_seq - 1, self._options.first_seq)
+
+    def _start(self, queue: str, first_seq: int) -> None:
+        cursors = self._stores.cursors
+        row = cursors.get(queue)
+        while row is None or row.first_seq != first_seq:
+            at = row or self._unbegun(queue)
+            if at.position >= at.first_seq or at.first_seq != self._options.first_seq:
+                raise QueueExists(queue, at.position, at.first_seq)
+            look = self._stores.items.look(queue, at.position, 1)
+            if row is None and look.cursor_seen:
+                raise CursorLost(queue)
+            if look.seqs and look.seqs[0] < first_seq:
+                raise QueueExists(queue, at.position, at.first_seq, stored=look.seqs[0])
+            if row is None:
+                row = cursors.create(Cursor(queue, first_seq - 1, first_seq)).cursor
+            else:
+                move = cursors.restart(row, first_seq)
+                row = move.cursor if move else None
+        self._intake.hints.remember(queue, Hint(row))

@@ -1,0 +1,213 @@
+"""The same guarantees in a dict: for the README, unit tests and the simulator. Nothing survives the process."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right, insort
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.message import clone
+from stream_sort.core.records import Cursor, Head, Item, Look, Move, Page, QueuePage
+from stream_sort.ports import Stores
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.message import Message
+    from stream_sort.core.policy import GapPolicy
+    from stream_sort.core.records import Arrival
+    from stream_sort.errors import StreamSortError
+
+
+@dataclass(slots=True)
+class MemoryQueue:
+    """The slots of one queue, and their seqs in order."""
+
+    slots: dict[int, Item] = field(default_factory=dict)
+    seqs: list[int] = field(default_factory=list)
+    seen: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class MemoryTables:
+    """Both tables. One lock makes every call atomic, as a conditional write is."""
+
+    queues: dict[str, MemoryQueue] = field(default_factory=dict)
+    cursors: dict[str, Cursor] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def stores(self) -> Stores:
+        """The ports onto these tables."""
+        return Stores(MemoryItemStore(self), MemoryCursorStore(self), MemoryHeadReader(self), lambda: None)
+
+    def queue(self, name: str) -> MemoryQueue:
+        """The slots of a queue, empty if it holds nothing."""
+        return self.queues.get(name) or MemoryQueue()
+
+
+class MemoryItemStore:
+    """ItemStore in a dict."""
+
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
+
+    def put(self, arrival: Arrival, now: float) -> Item | None:
+        """See ItemStore."""
+        message = arrival.message
+        with self._tables.lock:
+            there = self._tables.queue(message.queue).slots.get(message.seq)
+            if there is not None:
+                return _copy(there)
+            self._fill(Item(message.queue, message.seq, clone(message.document), arrived_at=now))
+            if arrival.seen is not None:
+                self._tables.queues[message.queue].seen.add(message.seq)
+            return None
+
+    def put_many(self, arrivals: Sequence[Arrival], now: float) -> list[Item | StreamSortError | None]:
+        """See ItemStore."""
+        return [self.put(arrival, now) for arrival in arrivals]
+
+    def skip(self, queue: str, seqs: Sequence[int], reason: str, now: float) -> tuple[int, ...]:
+        """See ItemStore."""
+        with self._tables.lock:
+            empty = tuple(seq for seq in seqs if seq not in self._tables.queue(queue).slots)
+            for seq in empty:
+                self._fill(Item(queue, seq, arrived_at=now, skipped=reason))
+            return empty
+
+    def keep_late(self, message: Message, now: float) -> Item:  # noqa: ARG002  # the port's signature
+        """See ItemStore."""
+        with self._tables.lock:
+            slots = self._tables.queues[message.queue].slots
+            if slots[message.seq].late is None:
+                slots[message.seq] = replace(slots[message.seq], late=clone(message.document))
+            return _copy(slots[message.seq])
+
+    def look(self, queue: str, after: int, limit: int) -> Look:
+        """See ItemStore."""
+        with self._tables.lock:
+            held = self._tables.queue(queue)
+            start = bisect_right(held.seqs, after)
+            seqs = tuple(held.seqs[start : start + limit])
+            more = start + limit < len(held.seqs)
+            return Look(seqs, more, any(seq in held.seen for seq in seqs))
+
+    def page(self, queue: str, after: int, through: int, limit: int) -> Page:
+        """See ItemStore."""
+        with self._tables.lock:
+            held = self._tables.queue(queue)
+            start, stop = bisect_right(held.seqs, after), bisect_right(held.seqs, through)
+            chosen = held.seqs[start : min(stop, start + limit)]
+            return Page(tuple(_copy(held.slots[seq]) for seq in chosen), start + limit < stop)
+
+    def highest(self, queue: str) -> int | None:
+        """See ItemStore."""
+        with self._tables.lock:
+            seqs = self._tables.queue(queue).seqs
+            return seqs[-1] if seqs else None
+
+    def tombstones(self, queue: str, limit: int) -> Page:
+        """See ItemStore."""
+        with self._tables.lock:
+            held = self._tables.queue(queue)
+            searched = [held.slots[seq] for seq in held.seqs[: -limit - 1 : -1]]
+            found = tuple(_copy(item) for item in searched if item.is_tombstone)
+            return Page(found, len(held.seqs) > limit)
+
+    def _fill(self, item: Item) -> None:
+        held = self._tables.queues.setdefault(item.queue, MemoryQueue())
+        held.slots[item.seq] = item
+        insort(held.seqs, item.seq)
+
+
+class MemoryCursorStore:
+    """CursorStore in a dict."""
+
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
+
+    def get(self, queue: str) -> Cursor | None:
+        """See CursorStore."""
+        return self._tables.cursors.get(queue)
+
+    def create(self, cursor: Cursor) -> Move:
+        """See CursorStore."""
+        with self._tables.lock:
+            row = self._tables.cursors.setdefault(cursor.queue, cursor)
+            return Move(row is cursor, row)
+
+    def move(self, queue: str, old: int, new: int, now: float) -> Move | None:
+        """See CursorStore."""
+        with self._tables.lock:
+            row = self._tables.cursors.get(queue)
+            if row is None or row.position != old:
+                return _lost(row)
+            return self._write(replace(row, position=new, moved_at=now))
+
+    def restart(self, cursor: Cursor, first_seq: int) -> Move | None:
+        """See CursorStore."""
+        with self._tables.lock:
+            row = self._tables.cursors.get(cursor.queue)
+            if row is None or (row.position, row.first_seq) != (cursor.position, cursor.first_seq):
+                return _lost(row)
+            return self._write(replace(row, position=first_seq - 1, first_seq=first_seq))
+
+    def set_waiting(self, cursor: Cursor, since: float | None) -> bool:
+        """See CursorStore."""
+        with self._tables.lock:
+            row = self._tables.cursors.get(cursor.queue)
+            if row is None or (row.position, row.waiting_since) != (cursor.position, cursor.waiting_since):
+                return False
+            return self._write(replace(row, waiting_since=since)).won
+
+    def set_policy(self, queue: str, policy: GapPolicy | None) -> bool:
+        """See CursorStore."""
+        with self._tables.lock:
+            row = self._tables.cursors.get(queue)
+            return row is not None and self._write(replace(row, policy=policy)).won
+
+    def nudge(self, queue: str) -> bool:
+        """See CursorStore."""
+        with self._tables.lock:
+            row = self._tables.cursors.get(queue)
+            return row is not None and self._write(replace(row, nudges=row.nudges + 1)).won
+
+    def waiting(self, before: float, start: Any = None) -> QueuePage:  # noqa: ARG002  # one page holds all
+        """See CursorStore."""
+        with self._tables.lock:
+            marked = [
+                (row.waiting_since, row.queue)
+                for row in self._tables.cursors.values()
+                if row.waiting_since is not None and row.waiting_since <= before
+            ]
+            return QueuePage(tuple(queue for _, queue in sorted(marked)))
+
+    def queues(self, start: Any = None) -> QueuePage:  # noqa: ARG002  # one page holds all
+        """See CursorStore."""
+        with self._tables.lock:
+            return QueuePage(tuple(self._tables.cursors))
+
+    def _write(self, row: Cursor) -> Move:
+        self._tables.cursors[row.queue] = row
+        return Move(won=True, cursor=row)
+
+
+class MemoryHeadReader:
+    """HeadReader in a dict."""
+
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
+
+    def peek(self, queue: str, seq: int) -> Head:
+        """See HeadReader."""
+        with self._tables.lock:
+            return Head(self._tables.cursors.get(queue), seq in self._tables.queue(queue).slots)
+
+
+def _lost(row: Cursor | None) -> Move | None:
+    return None if row is None else Move(won=False, cursor=row)
+
+
+def _copy(item: Item) -> Item:
+    return replace(item, document=clone(item.document), late=clone(item.late))

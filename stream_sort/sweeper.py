@@ -1,0 +1,133 @@
+"""Service: what to do when nobody else did. Applies gap policies, frees stuck queues, nudges sleepers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import StreamSortError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stream_sort.advancer import Reach
+    from stream_sort.core.outcomes import Advance
+    from stream_sort.core.records import Cursor
+    from stream_sort.ports import Lagging
+    from stream_sort.sorter import Sorter
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedGap:
+    """A gap that was given up by its queue's policy."""
+
+    queue: str
+    seqs: range
+
+
+@dataclass(slots=True)
+class Sweep:
+    """What a sweep did. `too_long` are gaps that are due but longer than a sweep may fill by itself."""
+
+    looked_at: int = 0
+    advanced: list[Advance] = field(default_factory=list)
+    skipped: list[SkippedGap] = field(default_factory=list)
+    nudged: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    too_long: list[SkippedGap] = field(default_factory=list)
+    failed: list[tuple[str, StreamSortError]] = field(default_factory=list)
+
+
+class Sweeper:
+    """Looks after the queues of a sorter. Any number may run at once; a failing queue stops no other one."""
+
+    def __init__(self, sorter: Sorter, *, lagging: Lagging | None = None, max_gap: int = 10_000) -> None:
+        self._sorter = sorter
+        self._cursors = sorter.stores.cursors
+        self._lagging = lagging
+        self._max_gap = max_gap
+
+    def sweep(self, *, now: float | None = None, queues: Iterable[str] | None = None) -> Sweep:
+        """Look at every queue that is marked as waiting (or at `queues`) and do what is due.
+
+        The mark is a hint: each queue is read again before anything is done about it.
+        """
+        done = Sweep()
+        at = self._sorter.clock() if now is None else now
+        for queue in self._marked(at) if queues is None else queues:
+            done.looked_at += 1
+            self._attempt(queue, at, done)
+        for queue in self._lagging.lagging() if self._lagging else ():
+            self._nudge(queue, done)
+        return done
+
+    def sweep_all(self, *, now: float | None = None) -> Sweep:
+        """The same over every queue with a cursor row: also frees one whose last writer died unmarked."""
+        return self.sweep(now=now, queues=self._listed())
+
+    def _attempt(self, queue: str, now: float, done: Sweep) -> None:
+        try:
+            self._tend(queue, now, done)
+        except StreamSortError as error:
+            done.failed.append((queue, error))
+
+    def _tend(self, queue: str, now: float, done: Sweep) -> None:
+        reach = self._advance(queue, done)
+        if reach.beyond is None:
+            self._clear(reach.cursor, done)
+            return
+        cursor = reach.cursor
+        policy = cursor.policy or self._sorter.options.gap_policy
+        since = cursor.gap_since
+        if policy.skip_after is None or since is None or now - since < policy.skip_after:
+            done.waiting.append(queue)
+            if since is not None and since != cursor.waiting_since:
+                self._cursors.set_waiting(cursor, since)
+            return
+        self._skip(SkippedGap(queue, range(cursor.position + 1, reach.beyond)), str(policy), done)
+
+    def _skip(self, gap: SkippedGap, policy: str, done: Sweep) -> None:
+        if len(gap.seqs) > self._max_gap:
+            done.too_long.append(gap)
+            return
+        skip = self._sorter.skip(gap.queue, gap.seqs, reason=f"gap policy: {policy}")
+        if skip.skipped:
+            done.skipped.append(gap)
+        if skip.moved:
+            done.advanced.append(skip)
+
+    def _clear(self, cursor: Cursor, done: Sweep) -> None:
+        """Take the mark away, then look once more.
+
+        A writer that stored beyond a gap just now may have relied on the mark it saw.
+        """
+        if cursor.waiting_since is not None and self._cursors.set_waiting(cursor, None):
+            self._advance(cursor.queue, done)
+
+    def _advance(self, queue: str, done: Sweep) -> Reach:
+        reach = self._sorter.reach(queue)
+        if reach.advance.moved:
+            done.advanced.append(reach.advance)
+        return reach
+
+    def _nudge(self, queue: str, done: Sweep) -> None:
+        try:
+            self._sorter.nudge(queue)
+        except StreamSortError as error:
+            done.failed.append((queue, error))
+        else:
+            done.nudged.append(queue)
+
+    def _marked(self, now: float) -> Iterator[str]:
+        page = self._cursors.waiting(now)
+        yield from page.queues
+        while page.next is not None:
+            page = self._cursors.waiting(now, page.next)
+            yield from page.queues
+
+    def _listed(self) -> Iterator[str]:
+        page = self._cursors.queues()
+        yield from page.queues
+        while page.next is not None:
+            page = self._cursors.queues(page.next)
+            yield from page.queues

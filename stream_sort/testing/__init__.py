@@ -1,0 +1,1 @@
+"""Shipped for users' own tests: contracts of the ports, a movable clock, the simulator."""
