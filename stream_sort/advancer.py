@@ -6,7 +6,7 @@ act on, whoever moves the cursor up to its message reads ahead after that move, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.core.ordering import run_end, run_through
@@ -55,7 +55,7 @@ class Advancer:
     hints: Hints
     clock: Clock
     first_seq: int = 0
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
     def advance(
         self,

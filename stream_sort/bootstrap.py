@@ -56,7 +56,7 @@ class StreamSorter(Sorter):
             on_conflict=on_conflict,
             **tuning,
         )
-        self._wire(settings, _dynamodb(settings, client), clock)
+        super().__init__(_dynamodb(settings, client), _options(settings), clock)
 
     @classmethod
     def from_env(cls, *, client: Any = None, clock: Clock = time.time) -> Self:
@@ -65,7 +65,7 @@ class StreamSorter(Sorter):
         return cls._wired(settings, _dynamodb(settings, client), clock)
 
     @classmethod
-    def in_memory(  # noqa: PLR0913  # the public contract: each is a keyword with a default
+    def in_memory(
         cls,
         *,
         queue_key: str = "queue",
@@ -90,11 +90,8 @@ class StreamSorter(Sorter):
     @classmethod
     def _wired(cls, settings: Settings, stores: Stores, clock: Clock) -> Self:
         sorter = cls.__new__(cls)
-        sorter._wire(settings, stores, clock)
+        Sorter.__init__(sorter, stores, _options(settings), clock)
         return sorter
-
-    def _wire(self, settings: Settings, stores: Stores, clock: Clock) -> None:
-        super().__init__(stores, _options(settings), clock)
 
 
 def _options(settings: Settings) -> Options:

@@ -1,5 +1,7 @@
-"""What this process remembers of each queue, to save reads. Never trusted: every decision is made by a
-conditional write or a consistent read that would expose a hint that is old or wrong.
+"""What this process remembers of each queue, to save reads.
+
+Never trusted: every decision is made by a conditional write or a consistent read, which would expose a hint
+that is old or wrong.
 """
 
 from __future__ import annotations

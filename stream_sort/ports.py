@@ -165,4 +165,5 @@ class Lagging(Protocol):
 class Clock(Protocol):
     """The time, in seconds since the epoch; a parameter, so that tests can move it."""
 
-    def __call__(self) -> float: ...
+    def __call__(self) -> float:
+        """Tell the time now."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +38,11 @@ MAX_REASON_BYTES = 256
 class Options:
     """How a sorter behaves, whatever it stores in."""
 
-    keys: KeyNames = KeyNames()
+    keys: KeyNames = field(default_factory=KeyNames)
     first_seq: int = 0
     raise_conflicts: bool = False
     gap_policy: GapPolicy = GapPolicy.WAIT
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     window: int = 1_000
     in_flight: int = 4
 
@@ -61,7 +61,9 @@ class Sorter:
         self._in_flight = InFlight(options.in_flight)
         self._inspector = Inspector(stores.items)
         hints = Hints()
-        self._intake = Intake(stores.items, stores.cursors, hints, options.keys, options.first_seq, clock, self._in_flight)
+        self._intake = Intake(
+            stores.items, stores.cursors, hints, options.keys, options.first_seq, clock, self._in_flight
+        )
         self._advancer = Advancer(
             stores.items, stores.cursors, stores.heads, hints, clock, options.first_seq, options.limits
         )

@@ -21,6 +21,11 @@ MAX_DEPTH = 31
 # into its slot beside the tombstone.
 MAX_MESSAGE_BYTES = 400 * 1024 - 512
 MAX_INT_BITS = 13_000
+MAX_KEY_NAME_BYTES = 255
+LARGEST_INT: int = 10**38 - 1
+SMALLEST_NUMBER, LARGEST_NUMBER = 1e-130, 1e126
+FLOAT_BYTES = 21
+NOTE_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +37,8 @@ class KeyNames:
 
     def __post_init__(self) -> None:
         for name in (self.queue, self.seq):
-            if not isinstance(name, str) or not 0 < len(name.encode("utf-8", "replace")) <= 255:
-                raise SettingsError(f"key name {name!r}: must be text of 1 to 255 bytes")
+            if not isinstance(name, str) or not 0 < len(name.encode("utf-8", "replace")) <= MAX_KEY_NAME_BYTES:
+                raise SettingsError(f"key name {name!r}: must be text of 1 to {MAX_KEY_NAME_BYTES} bytes")
             if name.startswith(RESERVED_PREFIX):
                 raise SettingsError(f"key name {name!r}: names starting with {RESERVED_PREFIX!r} are reserved")
         if self.queue == self.seq:
@@ -61,7 +66,7 @@ def check_message(document: object, keys: KeyNames) -> Message:
     try:
         check_queue(queue)
         _check_seq_of(document, keys)
-        size = sum(_field_size(name, value) for name, value in document.items())
+        size = sum(1 + _field_size(name, value) for name, value in document.items())
     except InvalidQueue as bad:
         problem = str(bad).split(": ", 1)[1]
         raise InvalidMessage(problem, queue=queue, seq=seq, field=keys.queue) from None
@@ -121,16 +126,19 @@ def clone(value: Any) -> Any:
     return value
 
 
-def fits_number(value: float) -> bool:
-    """Whether a DynamoDB number holds this value exactly."""
-    if isinstance(value, float):
-        if value == 0:
-            return math.copysign(1, value) > 0
-        return 1e-130 <= abs(value) < 1e126
-    return -(10**38) < value < 10**38
+def int_fits_number(value: int) -> bool:
+    """Whether a number at rest, of 38 digits, holds this int exactly."""
+    return abs(value) <= LARGEST_INT
 
 
-class _Unstorable(Exception):  # noqa: N818  # never leaves this module
+def float_fits_number(value: float) -> bool:
+    """Whether a number at rest, which has no minus zero, holds this float exactly."""
+    if value == 0:
+        return math.copysign(1, value) > 0
+    return SMALLEST_NUMBER <= abs(value) < LARGEST_NUMBER
+
+
+class _Unstorable(Exception):
     """A value that cannot be stored; the path to it is gathered on the way up."""
 
     def __init__(self, problem: str) -> None:
@@ -175,14 +183,16 @@ def _entry_size(name: object, value: Any, depth: int, above: int) -> int:
         raise
 
 
-def _size(value: Any, depth: int, above: int) -> int:
+def _size(value: Any, depth: int, above: int) -> int:  # noqa: PLR0911  # one for each type
     """The size at rest by DynamoDB's rules; `above` is the length of the path that leads here."""
     if isinstance(value, str):
         return _text_size(value)
     if value is None or isinstance(value, bool):
         return 1
-    if isinstance(value, int | float):
-        return _number_size(value, above)
+    if isinstance(value, int):
+        return _int_size(value, above)
+    if isinstance(value, float):
+        return _float_size(value, above)
     if isinstance(value, bytes):
         return len(value)
     if not isinstance(value, dict | list):
@@ -211,16 +221,19 @@ def _text_size(text: str) -> int:
         raise _Unstorable(f"lone surrogate U+{ord(text[error.start]):04X} is not valid text") from None
 
 
-def _number_size(value: float, above: int) -> int:
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise _Unstorable(f"{value} is not a JSON number; use null or text")
-        # A float that looks like an int, or does not fit, is remembered by its path.
-        return 21 if not value.is_integer() and fits_number(value) else 21 + above + 10
+def _int_size(value: int, above: int) -> int:
     if value.bit_length() > MAX_INT_BITS:
         raise _Unstorable(f"an int of {value.bit_length():,} bits; the limit is {MAX_INT_BITS:,}")
     digits = len(str(value))
-    return digits // 2 + 2 if fits_number(value) else digits + above + 10
+    return digits // 2 + 2 if int_fits_number(value) else digits + above + NOTE_BYTES
+
+
+def _float_size(value: float, above: int) -> int:
+    if not math.isfinite(value):
+        raise _Unstorable(f"{value} is not a JSON number; use null or text")
+    # The path to a float that looks like an int, or does not fit, is noted beside the message.
+    noted = value.is_integer() or not float_fits_number(value)
+    return FLOAT_BYTES + (above + NOTE_BYTES if noted else 0)
 
 
 def _advice(value: object) -> str:

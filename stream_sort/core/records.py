@@ -77,7 +77,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Ascending seqs found beyond a position; `more` says that others follow the last one.
+    """Ascending seqs found beyond a position; without `more`, nothing follows the last one.
 
     `cursor_seen` is True when one of them was stored by a writer that saw the queue's cursor row.
     """
@@ -89,7 +89,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Ascending items of a range; `more` says that others follow within it."""
+    """Items in order; without `more`, nothing follows them in the range that was asked for."""
 
     items: tuple[Item, ...]
     more: bool

@@ -1,0 +1,99 @@
+"""Every request goes through here: retries with backoff and jitter until a deadline, errors in our words."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from stream_sort.stores.dynamodb.errors import code_of, is_retryable, translate, unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIRST_PAUSE = 0.025
+LONGEST_PAUSE = 1.0
+# What IAM calls an operation, where it is not the operation's own name.
+PERMISSIONS = {"BatchExecuteStatement": "PartiQLInsert"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a table answered; `refused` is a failed condition, with the item that stood against it."""
+
+    body: dict[str, Any]
+    refused: bool = False
+
+    @property
+    def item(self) -> dict[str, Any] | None:
+        """The item of a read, or the one that stood against a write."""
+        return self.body.get("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What was called and where, for error messages."""
+
+    operation: str
+    table: str
+    region: str
+    endpoint: str
+
+    @property
+    def permission(self) -> str:
+        """The IAM action that the operation needs."""
+        return PERMISSIONS.get(self.operation, self.operation)
+
+
+@dataclass(slots=True)
+class Patience:
+    """The time one call has: waits longer and longer, with full jitter, until the deadline is past."""
+
+    calls: Calls
+    target: Target
+    began: float
+    tries: int = 1
+
+    def wait(self, problem: object) -> None:
+        """Sleep before the next try, or raise StoreUnavailable if there is no time for one."""
+        elapsed = self.calls.monotonic() - self.began
+        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**self.tries)
+        pause = longest * self.calls.jitter()
+        if elapsed + pause >= self.calls.deadline:
+            error = unavailable(problem, self.target, seconds=elapsed, tries=self.tries)
+            raise error from (problem if isinstance(problem, Exception) else None)
+        self.calls.sleep(pause)
+        self.tries += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls a boto3 client. Losing a condition is an answer, all other errors are raised as ours."""
+
+    client: Any
+    deadline: float
+    sleep: Callable[[float], None] = time.sleep
+    monotonic: Callable[[], float] = time.monotonic
+    jitter: Callable[[], float] = field(default=random.random)
+
+    def __call__(self, method: str, table: str, **request: Any) -> Reply:
+        """Make one call, as often as it takes within the deadline."""
+        patience = self.patience("".join(part.title() for part in method.split("_")), table)
+        while True:
+            try:
+                return Reply(getattr(self.client, method)(**request))
+            except (ClientError, BotoCoreError) as error:
+                if code_of(error) == "ConditionalCheckFailedException":
+                    return Reply(error.response, refused=True)
+                if not is_retryable(error):
+                    raise translate(error, patience.target) from error
+                patience.wait(error)
+
+    def patience(self, operation: str, table: str) -> Patience:
+        """The time for one call, beginning now."""
+        meta = self.client.meta
+        target = Target(operation, table, meta.region_name or "?", meta.endpoint_url)
+        return Patience(self, target, self.monotonic())

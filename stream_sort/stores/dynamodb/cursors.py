@@ -1,0 +1,225 @@
+"""CursorStore and HeadReader on DynamoDB: one row a queue, every change conditional."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.policy import GapPolicy
+from stream_sort.core.records import Cursor, Head, Move, QueuePage
+from stream_sort.stores.dynamodb import tables
+
+if TYPE_CHECKING:
+    from stream_sort.stores.dynamodb.calls import Calls, Reply
+    from stream_sort.stores.dynamodb.tables import TableNames
+    from stream_sort.stores.dynamodb.values import Wire
+
+ROW_EXISTS = "attribute_exists(#queue)"
+ROW_IS_ABSENT = "attribute_not_exists(#queue)"
+POSITION_IS_OLD = "#position = :old"
+
+
+class DynamoCursorStore:
+    """CursorStore on a DynamoDB table."""
+
+    def __init__(self, calls: Calls, names: TableNames) -> None:
+        self._calls = calls
+        self._table = names.cursor
+        self._keys = names.keys
+
+    def get(self, queue: str) -> Cursor | None:
+        """See CursorStore."""
+        reply = self._calls("get_item", self._table, TableName=self._table, Key=self._key(queue), ConsistentRead=True)
+        return None if reply.item is None else row_of(reply.item, self._keys.queue, self._keys.seq)
+
+    def create(self, cursor: Cursor) -> Move:
+        """See CursorStore."""
+        row = self._wire(cursor)
+        reply = self._calls(
+            "put_item",
+            self._table,
+            TableName=self._table,
+            Item=row,
+            ConditionExpression=ROW_IS_ABSENT,
+            ExpressionAttributeNames={"#queue": self._keys.queue},
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+        return Move(not reply.refused, self._row((reply.item or {}) if reply.refused else row))
+
+    def move(self, queue: str, old: int, new: int, now: float) -> Move | None:
+        """See CursorStore."""
+        return self._moved(
+            self._update(
+                queue,
+                "SET #position = :new, #moved_at = :now",
+                POSITION_IS_OLD,
+                {"#position": self._keys.seq, "#moved_at": tables.MOVED_AT},
+                {":old": _number(old), ":new": _number(new), ":now": _time(now)},
+            )
+        )
+
+    def restart(self, cursor: Cursor, first_seq: int) -> Move | None:
+        """See CursorStore."""
+        start_is_old = "#first_seq = :old_first"
+        return self._moved(
+            self._update(
+                cursor.queue,
+                "SET #position = :new, #first_seq = :first",
+                f"{POSITION_IS_OLD} AND {start_is_old}",
+                {"#position": self._keys.seq, "#first_seq": tables.FIRST_SEQ},
+                {
+                    ":old": _number(cursor.position),
+                    ":old_first": _number(cursor.first_seq),
+                    ":new": _number(first_seq - 1),
+                    ":first": _number(first_seq),
+                },
+            )
+        )
+
+    def set_waiting(self, cursor: Cursor, since: float | None) -> bool:
+        """See CursorStore."""
+        names = {"#position": self._keys.seq, "#waiting": tables.WAITING, "#since": tables.WAITING_SINCE}
+        values: Wire = {":old": _number(cursor.position)}
+        if cursor.waiting_since is None:
+            mark_is_old = "attribute_not_exists(#since)"
+        else:
+            mark_is_old = "#since = :old_since"
+            values[":old_since"] = _time(cursor.waiting_since)
+        if since is None:
+            change = "REMOVE #waiting, #since"
+        else:
+            change = "SET #waiting = :yes, #since = :since"
+            values |= {":yes": {"S": tables.WAITING_YES}, ":since": _time(since)}
+        return not self._update(cursor.queue, change, f"{POSITION_IS_OLD} AND {mark_is_old}", names, values).refused
+
+    def set_policy(self, queue: str, policy: GapPolicy | None) -> bool:
+        """See CursorStore."""
+        names = {"#queue": self._keys.queue, "#policy": tables.POLICY}
+        if policy is None:
+            return not self._update(queue, "REMOVE #policy", ROW_EXISTS, names, {}).refused
+        return not self._update(
+            queue, "SET #policy = :policy", ROW_EXISTS, names, {":policy": {"S": str(policy)}}
+        ).refused
+
+    def nudge(self, queue: str) -> bool:
+        """See CursorStore."""
+        names = {"#queue": self._keys.queue, "#nudges": tables.NUDGES}
+        return not self._update(queue, "ADD #nudges :one", ROW_EXISTS, names, {":one": _number(1)}).refused
+
+    def waiting(self, before: float, start: Any = None) -> QueuePage:
+        """See CursorStore."""
+        request: dict[str, Any] = {
+            "IndexName": tables.WAITING_INDEX,
+            "KeyConditionExpression": "#waiting = :yes AND #since <= :before",
+            "ExpressionAttributeNames": {"#waiting": tables.WAITING, "#since": tables.WAITING_SINCE},
+            "ExpressionAttributeValues": {":yes": {"S": tables.WAITING_YES}, ":before": _time(before)},
+        }
+        return self._listing("query", request, start)
+
+    def queues(self, start: Any = None) -> QueuePage:
+        """See CursorStore."""
+        request = {"ProjectionExpression": "#queue", "ExpressionAttributeNames": {"#queue": self._keys.queue}}
+        return self._listing("scan", request, start)
+
+    def _listing(self, method: str, request: dict[str, Any], start: Any) -> QueuePage:
+        if start is not None:
+            request = request | {"ExclusiveStartKey": start}
+        body = self._calls(method, self._table, TableName=self._table, **request).body
+        return QueuePage(tuple(row[self._keys.queue]["S"] for row in body["Items"]), body.get("LastEvaluatedKey"))
+
+    def _update(self, queue: str, change: str, condition: str, names: dict[str, str], values: Wire) -> Reply:
+        request: dict[str, Any] = {"ExpressionAttributeValues": values} if values else {}
+        return self._calls(
+            "update_item",
+            self._table,
+            TableName=self._table,
+            Key=self._key(queue),
+            UpdateExpression=change,
+            ConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ReturnValues="ALL_NEW",
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            **request,
+        )
+
+    def _moved(self, reply: Reply) -> Move | None:
+        if not reply.refused:
+            return Move(won=True, cursor=self._row(reply.body["Attributes"]))
+        return None if reply.item is None else Move(won=False, cursor=self._row(reply.item))
+
+    def _key(self, queue: str) -> Wire:
+        return {self._keys.queue: {"S": queue}}
+
+    def _row(self, wire: Wire) -> Cursor:
+        return row_of(wire, self._keys.queue, self._keys.seq)
+
+    def _wire(self, cursor: Cursor) -> Wire:
+        wire = {
+            **self._key(cursor.queue),
+            self._keys.seq: _number(cursor.position),
+            tables.FIRST_SEQ: _number(cursor.first_seq),
+        }
+        if cursor.policy is not None:
+            wire[tables.POLICY] = {"S": str(cursor.policy)}
+        if cursor.moved_at is not None:
+            wire[tables.MOVED_AT] = _time(cursor.moved_at)
+        if cursor.waiting_since is not None:
+            wire[tables.WAITING] = {"S": tables.WAITING_YES}
+            wire[tables.WAITING_SINCE] = _time(cursor.waiting_since)
+        return wire
+
+
+class DynamoHeadReader:
+    """HeadReader on both DynamoDB tables, with one BatchGetItem."""
+
+    def __init__(self, calls: Calls, names: TableNames) -> None:
+        self._calls = calls
+        self._names = names
+
+    def peek(self, queue: str, seq: int) -> Head:
+        """See HeadReader."""
+        keys = self._names.keys
+        slot = {keys.queue: {"S": queue}, keys.seq: {"N": str(seq)}}
+        only_key = {"ProjectionExpression": "#queue", "ExpressionAttributeNames": {"#queue": keys.queue}}
+        request: dict[str, Any] = {
+            self._names.cursor: {"Keys": [{keys.queue: {"S": queue}}], "ConsistentRead": True},
+            self._names.items: {"Keys": [slot], "ConsistentRead": True, **only_key},
+        }
+        tables_read = f"{self._names.cursor} and {self._names.items}"
+        patience = self._calls.patience("BatchGetItem", tables_read)
+        rows: list[Wire] = []
+        taken = False
+        while request:
+            body = self._calls("batch_get_item", tables_read, RequestItems=request).body
+            rows += body["Responses"].get(self._names.cursor, ())
+            taken = taken or bool(body["Responses"].get(self._names.items))
+            request = body.get("UnprocessedKeys") or {}
+            if request:
+                patience.wait("UnprocessedKeys")
+        return Head(row_of(rows[0], keys.queue, keys.seq) if rows else None, taken)
+
+
+def row_of(wire: Wire, queue_key: str, seq_key: str) -> Cursor:
+    """The cursor that a row of the table holds; reads what a stream record shows, too."""
+    policy = wire.get(tables.POLICY)
+    position = int(wire[seq_key]["N"])
+    return Cursor(
+        queue=wire[queue_key]["S"],
+        position=position,
+        first_seq=int(wire[tables.FIRST_SEQ]["N"]) if tables.FIRST_SEQ in wire else 0,
+        policy=None if policy is None else GapPolicy.parse(policy["S"]),
+        waiting_since=_seconds(wire, tables.WAITING_SINCE),
+        moved_at=_seconds(wire, tables.MOVED_AT),
+        nudges=int(wire[tables.NUDGES]["N"]) if tables.NUDGES in wire else 0,
+    )
+
+
+def _seconds(wire: Wire, name: str) -> float | None:
+    return int(wire[name]["N"]) / 1000 if name in wire else None
+
+
+def _number(value: int) -> dict[str, str]:
+    return {"N": str(value)}
+
+
+def _time(seconds: float) -> dict[str, str]:
+    return {"N": str(round(seconds * 1000))}

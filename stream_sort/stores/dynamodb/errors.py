@@ -1,0 +1,114 @@
+"""What AWS says, in our words: one table from botocore's errors to ours."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
+
+from stream_sort.errors import (
+    AccessDenied,
+    CredentialsError,
+    SettingsError,
+    StoreError,
+    StoreUnavailable,
+    StreamSortError,
+    TableNotFound,
+)
+
+if TYPE_CHECKING:
+    from stream_sort.stores.dynamodb.calls import Target
+
+RETRYABLE_CODES = frozenset(
+    {
+        "InternalFailure",
+        "InternalServerError",
+        "LimitExceededException",
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "ReplicatedWriteConflictException",
+        "RequestLimitExceeded",
+        "RequestTimeout",
+        "ServiceUnavailable",
+        "SlowDown",
+        "ThrottledException",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TransactionConflict",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
+CREDENTIAL_CODES = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "UnrecognizedClientException",
+    }
+)
+DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedOperation"})
+SERVER_ERROR = 500
+
+
+def code_of(error: Exception) -> str:
+    """The AWS error code, or empty if AWS did not answer."""
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def is_retryable(error: Exception) -> bool:
+    """Whether the same call may succeed a moment later: throttles, 5xx, timeouts, lost connections."""
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return code_of(error) in RETRYABLE_CODES or int(status) >= SERVER_ERROR
+    return isinstance(error, HTTPClientError)
+
+
+def unavailable(problem: object, target: Target, *, seconds: float, tries: int) -> StoreUnavailable:
+    """The error of a call that did not succeed before its deadline."""
+    text = (
+        f"{target.operation} on table {target.table!r} did not succeed in {seconds:.1f} s and {tries} tries: {problem}"
+    )
+    if isinstance(problem, EndpointConnectionError):
+        text += f". Is {target.endpoint} the right endpoint and region, and reachable from here?"
+    else:
+        text += ". It may or may not have been done; the same call can be made again"
+    return StoreUnavailable(text, table=target.table, operation=target.operation)
+
+
+def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortError:
+    """Our error for one that no retry will cure."""
+    operation, table = target.operation, target.table
+    names = {"table": table, "operation": operation}
+    code = code_of(error)
+    if code == "ResourceNotFoundException":
+        where = f"{target.region} ({target.endpoint})"
+        return TableNotFound(f"no table {table!r} in {where}; is the stack deployed there?", **names)
+    if code in DENIED_CODES:
+        return AccessDenied(
+            f"not allowed to call dynamodb:{target.permission} on table {table!r}; "
+            f"add it to the policy of the role that runs this. AWS says: {error}",
+            **names,
+        )
+    if code in CREDENTIAL_CODES or isinstance(error, NoCredentialsError | PartialCredentialsError):
+        return CredentialsError(
+            f"no usable AWS credentials for {operation} on table {table!r}: {error}; "
+            "set AWS_PROFILE or the AWS_* variables, or log in again",
+            **names,
+        )
+    if code == "ValidationException" and re.search(r"\bkeys?\b", str(error), re.IGNORECASE):
+        return SettingsError(
+            f"table {table!r} does not fit the key names that were set; check queue_key and seq_key. AWS says: {error}"
+        )
+    return StoreError(f"{operation} on table {table!r}: {error}", **names)

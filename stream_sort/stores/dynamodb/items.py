@@ -1,0 +1,190 @@
+"""ItemStore on DynamoDB: conditional puts, alone or 25 a call, and consistent reads in pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
+from stream_sort.core.records import Item, Look, Page
+from stream_sort.errors import InvalidMessage, MessageTooLarge, StoreError, StoreUnavailable, StreamSortError
+from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.values import Wire, decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.message import Message
+    from stream_sort.core.records import Arrival
+    from stream_sort.stores.dynamodb.calls import Calls
+    from stream_sort.stores.dynamodb.inserts import Inserts
+    from stream_sort.stores.dynamodb.tables import TableNames
+
+SEARCH_PAGE = 1_000
+
+
+class DynamoItemStore:
+    """ItemStore on a DynamoDB table."""
+
+    def __init__(self, calls: Calls, names: TableNames, inserts: Inserts) -> None:
+        self._calls = calls
+        self._table = names.items
+        self._keys = names.keys
+        self._inserts = inserts
+
+    def put(self, arrival: Arrival, now: float) -> Item | None:
+        """See ItemStore."""
+        try:
+            there = self._inserts.one(_record(arrival, now))
+        except StoreError as error:
+            raise _refusal(error, arrival.message) from error
+        return None if there is None else self._item(there)
+
+    def put_many(self, arrivals: Sequence[Arrival], now: float) -> list[Item | StreamSortError | None]:
+        """See ItemStore."""
+        answers: list[Item | StreamSortError | None] = []
+        inserted = self._inserts.many([_record(arrival, now) for arrival in arrivals])
+        for arrival, answer in zip(arrivals, inserted, strict=True):
+            if isinstance(answer, StreamSortError):
+                answers.append(_refusal(answer, arrival.message))
+            else:
+                answers.append(None if answer is None else self._item(answer))
+        return answers
+
+    def skip(self, queue: str, seqs: Sequence[int], reason: str, now: float) -> tuple[int, ...]:
+        """See ItemStore."""
+        mark = {tables.SKIPPED: {"S": reason}, tables.ARRIVED_AT: _time(now)}
+        answers = self._inserts.many([{**self._slot(queue, seq), **mark} for seq in seqs])
+        for answer in answers:
+            if isinstance(answer, StreamSortError):
+                raise answer
+        return tuple(seq for seq, there in zip(seqs, answers, strict=True) if there is None)
+
+    def keep_late(self, message: Message, now: float) -> Item:  # noqa: ARG002  # the tombstone has the time that counts
+        """See ItemStore."""
+        own = {
+            name: value for name, value in message.document.items() if name not in (self._keys.queue, self._keys.seq)
+        }
+        wire, types = encode(own)
+        is_tombstone, none_kept = "attribute_exists(#skipped)", "attribute_not_exists(#late)"
+        reply = self._calls(
+            "update_item",
+            self._table,
+            TableName=self._table,
+            Key=self._slot(message.queue, message.seq),
+            UpdateExpression="SET #late = :late, #types = :types",
+            ConditionExpression=f"{is_tombstone} AND {none_kept}",
+            ExpressionAttributeNames={"#skipped": tables.SKIPPED, "#late": tables.LATE, "#types": tables.LATE_TYPES},
+            ExpressionAttributeValues={":late": {"M": wire}, ":types": {"S": types or ""}},
+            ReturnValues="ALL_NEW",
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+        slot = reply.item if reply.refused else reply.body["Attributes"]
+        if slot is None:
+            raise StoreUnavailable(
+                "the slot was trimmed just now; put again", table=self._table, operation="UpdateItem"
+            )
+        return self._item(slot)
+
+    def look(self, queue: str, after: int, limit: int) -> Look:
+        """See ItemStore."""
+        names = {"#seq": self._keys.seq, "#seen": tables.SEEN}
+        request = self._request(queue, " AND #seq > :after", names, {":after": after})
+        found, more = self._page(request | {"Limit": limit, "ProjectionExpression": "#seq, #seen"})
+        seqs = tuple(int(wire[self._keys.seq]["N"]) for wire in found)
+        return Look(seqs, more, any(tables.SEEN in wire for wire in found))
+
+    def page(self, queue: str, after: int, through: int, limit: int) -> Page:
+        """See ItemStore."""
+        bounds = {":first": after + 1, ":last": through}
+        request = self._request(queue, " AND #seq BETWEEN :first AND :last", {"#seq": self._keys.seq}, bounds)
+        found, more = self._page(request | {"Limit": limit})
+        return Page(tuple(self._item(wire) for wire in found), more)
+
+    def highest(self, queue: str) -> int | None:
+        """See ItemStore."""
+        request = self._request(queue, "", {"#seq": self._keys.seq}, {})
+        found, _ = self._page(request | {"Limit": 1, "ScanIndexForward": False, "ProjectionExpression": "#seq"})
+        return int(found[0][self._keys.seq]["N"]) if found else None
+
+    def tombstones(self, queue: str, limit: int) -> Page:
+        """See ItemStore."""
+        found: list[Item] = []
+        left = limit
+        request = self._request(queue, "", {"#skipped": tables.SKIPPED}, {})
+        request |= {"ScanIndexForward": False, "FilterExpression": "attribute_exists(#skipped)"}
+        while left > 0:
+            body = self._calls("query", self._table, **request, Limit=min(left, SEARCH_PAGE)).body
+            found += map(self._item, body["Items"])
+            left -= body["ScannedCount"]
+            if "LastEvaluatedKey" not in body:
+                return Page(tuple(found), more=False)
+            request["ExclusiveStartKey"] = body["LastEvaluatedKey"]
+        return Page(tuple(found), more=True)
+
+    def _page(self, request: dict[str, Any]) -> tuple[list[Wire], bool]:
+        """One page that is empty only at the end: DynamoDB may send an empty one and still go on."""
+        while True:
+            body = self._calls("query", self._table, **request).body
+            start = body.get("LastEvaluatedKey")
+            if body["Items"] or start is None:
+                return body["Items"], start is not None
+            request["ExclusiveStartKey"] = start
+
+    def _request(self, queue: str, seqs: str, names: dict[str, str], bounds: dict[str, int]) -> dict[str, Any]:
+        return {
+            "TableName": self._table,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#queue = :queue" + seqs,
+            "ExpressionAttributeNames": {"#queue": self._keys.queue, **names},
+            "ExpressionAttributeValues": {
+                ":queue": {"S": queue},
+                **{name: {"N": str(value)} for name, value in bounds.items()},
+            },
+        }
+
+    def _slot(self, queue: str, seq: int) -> Wire:
+        return {self._keys.queue: {"S": queue}, self._keys.seq: {"N": str(seq)}}
+
+    def _item(self, wire: Wire) -> Item:
+        key = {name: wire[name] for name in (self._keys.queue, self._keys.seq)}
+        own = {name: value for name, value in wire.items() if not name.startswith(RESERVED_PREFIX)}
+        late = None
+        if tables.LATE in wire:
+            late = decode({**key, **wire[tables.LATE]["M"]}, wire[tables.LATE_TYPES]["S"])
+        arrived = wire.get(tables.ARRIVED_AT)
+        return Item(
+            queue=wire[self._keys.queue]["S"],
+            seq=int(wire[self._keys.seq]["N"]),
+            document={} if tables.SKIPPED in wire else decode(own, _text(wire, tables.TYPES)),
+            arrived_at=None if arrived is None else int(arrived["N"]) / 1000,
+            skipped=_text(wire, tables.SKIPPED),
+            late=late,
+        )
+
+
+def _record(arrival: Arrival, now: float) -> Wire:
+    wire, types = encode(arrival.message.document)
+    wire[tables.ARRIVED_AT] = _time(now)
+    if arrival.seen is not None:
+        wire[tables.SEEN] = {"N": str(arrival.seen)}
+    if types is not None:
+        wire[tables.TYPES] = {"S": types}
+    return wire
+
+
+def _refusal(error: StreamSortError, message: Message) -> StreamSortError:
+    """The error of one message, if that is what the table refused; otherwise the error itself."""
+    said = str(error)
+    if "exceeded the maximum allowed size" in said:
+        return MessageTooLarge(None, MAX_MESSAGE_BYTES, queue=message.queue, seq=message.seq)
+    if "ValidationException" in said:
+        return InvalidMessage(said, queue=message.queue, seq=message.seq)
+    return error
+
+
+def _text(wire: Wire, name: str) -> str | None:
+    return wire[name]["S"] if name in wire else None
+
+
+def _time(seconds: float) -> dict[str, str]:
+    return {"N": str(round(seconds * 1000))}

@@ -1,0 +1,114 @@
+"""What the tables look like: attribute names, keys, the index, the stream. Attribute names come from here only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.message import RESERVED_PREFIX
+from stream_sort.errors import SettingsError, StoreError
+
+if TYPE_CHECKING:
+    from stream_sort.core.message import KeyNames
+    from stream_sort.stores.dynamodb.calls import Calls
+
+# Items: what we keep beside the message's own fields.
+ARRIVED_AT = RESERVED_PREFIX + "at"
+SEEN = RESERVED_PREFIX + "seen"
+TYPES = RESERVED_PREFIX + "types"
+SKIPPED = RESERVED_PREFIX + "skipped"
+LATE = RESERVED_PREFIX + "late"
+LATE_TYPES = RESERVED_PREFIX + "late_types"
+
+# Cursor: what stands beside the position, which has the seq key's name.
+FIRST_SEQ = RESERVED_PREFIX + "first_seq"
+POLICY = RESERVED_PREFIX + "policy"
+MOVED_AT = RESERVED_PREFIX + "moved_at"
+NUDGES = RESERVED_PREFIX + "nudges"
+WAITING = RESERVED_PREFIX + "waiting"
+WAITING_SINCE = RESERVED_PREFIX + "waiting_since"
+
+# The index holds rows with both attributes only: queues that wait. Keys only, so that moving a cursor does
+# not write to it.
+WAITING_INDEX = "waiting"
+WAITING_YES = "y"
+
+
+@dataclass(frozen=True, slots=True)
+class TableNames:
+    """The two tables of a sorter, and the key names they share."""
+
+    items: str
+    cursor: str
+    keys: KeyNames
+
+
+def items_table(names: TableNames) -> dict[str, Any]:
+    """The CreateTable request of the items table."""
+    return {
+        "TableName": names.items,
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [_key(names.keys.queue, "HASH"), _key(names.keys.seq, "RANGE")],
+        "AttributeDefinitions": [_attribute(names.keys.queue, "S"), _attribute(names.keys.seq, "N")],
+    }
+
+
+def cursor_table(names: TableNames) -> dict[str, Any]:
+    """The CreateTable request of the cursor table."""
+    return {
+        "TableName": names.cursor,
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [_key(names.keys.queue, "HASH")],
+        "AttributeDefinitions": [
+            _attribute(names.keys.queue, "S"),
+            _attribute(WAITING, "S"),
+            _attribute(WAITING_SINCE, "N"),
+        ],
+        "GlobalSecondaryIndexes": [
+            {
+                "IndexName": WAITING_INDEX,
+                "KeySchema": [_key(WAITING, "HASH"), _key(WAITING_SINCE, "RANGE")],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    }
+
+
+def create(calls: Calls, names: TableNames) -> None:
+    """Create both tables unless they are there, check their keys, and wait until they can be used."""
+    for request in (items_table(names), cursor_table(names)):
+        table = request["TableName"]
+        try:
+            calls("create_table", table, **request)
+        except StoreError as error:
+            if not _is_there_already(error):
+                raise
+        _await(calls, request)
+
+
+def _await(calls: Calls, request: dict[str, Any]) -> None:
+    table = request["TableName"]
+    patience = calls.patience("DescribeTable", table)
+    while True:
+        there = calls("describe_table", table, TableName=table).body["Table"]
+        found = {(key["KeyType"], key["AttributeName"]) for key in there["KeySchema"]}
+        wanted = {(key["KeyType"], key["AttributeName"]) for key in request["KeySchema"]}
+        if found != wanted:
+            raise SettingsError(f"table {table!r} exists with other keys: {sorted(found)}, not {sorted(wanted)}")
+        if there.get("TableStatus", "ACTIVE") in {"ACTIVE", "UPDATING"}:
+            return
+        patience.wait(f"the table is still {there['TableStatus']}")
+
+
+def _is_there_already(error: StoreError) -> bool:
+    response = getattr(error.__cause__, "response", {})
+    return bool(response.get("Error", {}).get("Code") == "ResourceInUseException")
+
+
+def _key(name: str, kind: str) -> dict[str, str]:
+    return {"AttributeName": name, "KeyType": kind}
+
+
+def _attribute(name: str, kind: str) -> dict[str, str]:
+    return {"AttributeName": name, "AttributeType": kind}

@@ -1,0 +1,96 @@
+"""Messages to DynamoDB's attribute values and back, exactly.
+
+Fields are stored as they are. A DynamoDB number does not tell 1 from 1.0 and does not hold every int and float,
+so the paths of the few values that would come back as something else are noted beside the message, as JSON:
+`{"float": [["price"], ["points", 0]], "int": [["serial"]]}`.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from stream_sort.core.message import float_fits_number, int_fits_number
+
+Wire = dict[str, dict[str, Any]]
+Path = tuple[str | int, ...]
+
+
+def encode(document: dict[str, Any]) -> tuple[Wire, str | None]:
+    """The attributes of a message, and the note on its types if it needs one."""
+    noted: dict[str, list[Path]] = {}
+    wire = {name: _encode(value, (name,), noted) for name, value in document.items()}
+    return wire, json.dumps(noted, separators=(",", ":")) if noted else None
+
+
+def decode(wire: Wire, types: str | None) -> dict[str, Any]:
+    """The message that `encode` was given; also reads what others wrote."""
+    document = {name: _decode(value) for name, value in wire.items()}
+    for kind, paths in (json.loads(types) if types else {}).items():
+        for *steps, last in paths:
+            holder: Any = document
+            for step in steps:
+                holder = holder[step]
+            holder[last] = float(holder[last]) if kind == "float" else int(holder[last])
+    return document
+
+
+def _encode(value: Any, path: Path, noted: dict[str, list[Path]]) -> dict[str, Any]:  # noqa: PLR0911  # one for each type
+    if isinstance(value, str):
+        return {"S": value}
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    if isinstance(value, int):
+        return _encode_int(value, path, noted)
+    if isinstance(value, float):
+        return _encode_float(value, path, noted)
+    if value is None:
+        return {"NULL": True}
+    if isinstance(value, bytes):
+        return {"B": value}
+    if isinstance(value, dict):
+        return {"M": {name: _encode(inner, (*path, name), noted) for name, inner in value.items()}}
+    return {"L": [_encode(inner, (*path, index), noted) for index, inner in enumerate(value)]}
+
+
+def _encode_int(value: int, path: Path, noted: dict[str, list[Path]]) -> dict[str, Any]:
+    fits = int_fits_number(value)
+    if not fits:
+        noted.setdefault("int", []).append(path)
+    return {"N" if fits else "S": int.__repr__(value)}
+
+
+def _encode_float(value: float, path: Path, noted: dict[str, list[Path]]) -> dict[str, Any]:
+    fits = float_fits_number(value)
+    if value.is_integer() or not fits:
+        noted.setdefault("float", []).append(path)
+    return {"N" if fits else "S": float.__repr__(value)}
+
+
+def _decode(value: dict[str, Any]) -> Any:  # noqa: PLR0911  # one for each type
+    ((kind, inner),) = value.items()
+    match kind:
+        case "S" | "BOOL":
+            return inner
+        case "N":
+            return _decode_number(inner)
+        case "NULL":
+            return None
+        case "M":
+            return {name: _decode(entry) for name, entry in inner.items()}
+        case "L":
+            return [_decode(entry) for entry in inner]
+        case "NS":
+            return {_decode_number(text) for text in inner}
+        case "SS" | "BS":
+            return set(inner)
+        case _:
+            return bytes(inner)
+
+
+def _decode_number(text: str) -> float:
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    number = Decimal(text)
+    return int(number) if number == number.to_integral_value() else float(text)
