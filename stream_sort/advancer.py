@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.ordering import run_end, run_through
 from stream_sort.core.outcomes import Advance
 from stream_sort.core.records import Cursor
@@ -27,13 +28,15 @@ class Limits:
     """How far one step goes.
 
     `max_advance` caps one move of a cursor, so that each stream record stays digestible. The first page
-    of a look-ahead is sized to cost a read unit or two; later ones grow up to `max_page`.
+    of a look-ahead is sized to cost a read unit or two; later ones grow up to `max_page`. Before a cursor row
+    is created, the first `proof_page` messages are searched for proof that there was one.
     """
 
     max_advance: int = 1_000
     max_page: int = 1_000
     first_page_bytes: int = 8_192
     usual_item_bytes: int = 1_024
+    proof_page: int = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,8 @@ class _Walk:
     def _begin(self) -> bool:
         """Create the row of a queue that has none, unless it was lost; True when there is nothing to do."""
         position = self.cursor.position
-        look = self._service.items.look(self.queue, position, self._first_page)
+        # From the lowest seq there can be: a queue that was opened lower holds its proof below our own start.
+        look = self._service.items.look(self.queue, MIN_SEQ - 1, max(self._first_page, self._limits.proof_page))
         if look.cursor_seen:
             # Whoever stored that message saw a row, and rows are never deleted by us.
             if self._read_row():

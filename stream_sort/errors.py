@@ -52,6 +52,15 @@ __all__ = [
 ]
 
 
+def shown(value: object, length: int = 80) -> str:
+    """A value as it may stand in an error message: never long, never an error of its own."""
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001  # a huge int, or whatever a stranger's __repr__ does
+        text = f"<{type(value).__name__}: {type(error).__name__}>"
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
 class StreamSortError(Exception):
     """Base of all errors raised by stream_sort."""
 
@@ -66,7 +75,7 @@ class InvalidQueue(InvalidInput):
     """A queue name that cannot be used."""
 
     def __init__(self, queue: object, problem: str) -> None:
-        super().__init__(f"queue {queue!r:.80}: {problem}")
+        super().__init__(f"queue {shown(queue)}: {problem}")
         self.queue = queue
 
 
@@ -74,7 +83,7 @@ class InvalidMessage(InvalidInput):
     """A message that cannot be stored; `field` is the path of what is wrong with it."""
 
     def __init__(self, problem: str, *, queue: object = None, seq: object = None, field: str = "") -> None:
-        where = f"message (queue {queue!r:.80}, seq {seq!r:.40})"
+        where = f"message (queue {shown(queue)}, seq {shown(seq)})"
         super().__init__(f"{where}: field {field!r:.200}: {problem}" if field else f"{where}: {problem}")
         self.problem = problem
         self.queue = queue

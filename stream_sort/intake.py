@@ -14,7 +14,7 @@ from stream_sort.hints import Hint, Hints
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stream_sort.core.records import Item
+    from stream_sort.core.records import Cursor, Item
     from stream_sort.inflight import InFlight
     from stream_sort.ports import Clock, CursorStore, ItemStore
 
@@ -127,11 +127,17 @@ class Intake:
 
     def _arrival(self, message: Message, hint: Hint) -> Arrival:
         cursor = hint.cursor
-        first_seq = self.first_seq if cursor is None else cursor.first_seq
+        if message.seq < self._start(cursor):
+            # What is remembered may be old, and to refuse is a decision: it needs a read.
+            cursor = self.cursors.get(message.queue)
+        first_seq = self._start(cursor)
         if message.seq < first_seq:
             problem = f"the queue starts at {first_seq}"
             raise InvalidMessage(problem, queue=message.queue, seq=message.seq, field=self.keys.seq)
         return Arrival(message, None if cursor is None else cursor.position)
+
+    def _start(self, cursor: Cursor | None) -> int:
+        return self.first_seq if cursor is None else cursor.first_seq
 
     def _outcome(
         self, message: Message, first: Message, answer: Item | StreamSortError | None

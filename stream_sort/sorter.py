@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.advancer import Advancer, Limits, Reach
-from stream_sort.core.message import KeyNames, check_message, check_queue, check_seq
+from stream_sort.core.message import MIN_SEQ, KeyNames, check_message, check_queue, check_seq
 from stream_sort.core.outcomes import Advance, PutResult, QueueState, Skip, Status
 from stream_sort.core.policy import GapPolicy
 from stream_sort.core.records import Cursor
@@ -229,7 +229,17 @@ class Sorter:
             return error
 
     def _cursor(self, queue: str) -> Cursor:
-        return self._stores.cursors.get(check_queue(queue)) or self._unbegun(queue)
+        cursors = self._stores.cursors
+        row = cursors.get(check_queue(queue))
+        if row is None:
+            at, page = self._unbegun(queue), self._options.limits.proof_page
+            if not self._stores.items.look(queue, MIN_SEQ - 1, page).cursor_seen:
+                return at
+            # Somebody saw a row: it was made just now, or it is lost.
+            row = cursors.get(queue)
+            if row is None:
+                raise CursorLost(queue)
+        return row
 
     def _unbegun(self, queue: str) -> Cursor:
         return Cursor(queue, self._options.first_seq - 1, self._options.first_seq)
@@ -241,9 +251,13 @@ class Sorter:
             at = row or self._unbegun(queue)
             if at.position >= at.first_seq or at.first_seq != self._options.first_seq:
                 raise QueueExists(queue, at.position, at.first_seq)
-            look = self._stores.items.look(queue, at.position, 1)
+            look = self._stores.items.look(queue, MIN_SEQ - 1, self._options.limits.proof_page)
             if row is None and look.cursor_seen:
-                raise CursorLost(queue)
+                # Somebody saw a row: it was made just now, or it is lost.
+                row = cursors.get(queue)
+                if row is None:
+                    raise CursorLost(queue)
+                continue
             if look.seqs and look.seqs[0] < first_seq:
                 raise QueueExists(queue, at.position, at.first_seq, stored=look.seqs[0])
             if row is None:

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import InvalidInput, InvalidMessage, InvalidQueue, MessageTooLarge, SettingsError
+from stream_sort.errors import InvalidInput, InvalidMessage, InvalidQueue, MessageTooLarge, SettingsError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,9 +96,9 @@ def check_queue(queue: object) -> str:
 def check_seq(seq: object, name: str = "seq") -> int:
     """Return an int that can stand for a seq or a bound of a range, or raise InvalidInput."""
     if isinstance(seq, bool) or not isinstance(seq, int):
-        raise InvalidInput(f"{name} is an int, not {type(seq).__name__} ({seq!r:.40})")
+        raise InvalidInput(f"{name} is an int, not {type(seq).__name__} ({shown(seq)})")
     if not MIN_SEQ <= seq <= MAX_SEQ:
-        raise InvalidInput(f"{name} {seq!r:.40} is outside {MIN_SEQ} to {MAX_SEQ}")
+        raise InvalidInput(f"{name} {shown(seq)} is outside {MIN_SEQ} to {MAX_SEQ}")
     return seq
 
 
@@ -154,9 +154,9 @@ def _check_seq_of(document: Mapping[str, Any], keys: KeyNames) -> None:
     seq = document[keys.seq]
     problem = None
     if isinstance(seq, bool) or not isinstance(seq, int):
-        problem = f"a seq is an int, not {type(seq).__name__} ({seq!r:.40})"
+        problem = f"a seq is an int, not {type(seq).__name__} ({shown(seq)})"
     elif not MIN_SEQ <= seq <= MAX_SEQ:
-        problem = f"seq {seq!r:.40} is outside {MIN_SEQ} to {MAX_SEQ}"
+        problem = f"seq {shown(seq)} is outside {MIN_SEQ} to {MAX_SEQ}"
     if problem:
         raise InvalidMessage(problem, queue=document[keys.queue], seq=seq, field=keys.seq)
 
@@ -171,9 +171,9 @@ def _field_size(name: object, value: Any) -> int:
 
 def _entry_size(name: object, value: Any, depth: int, above: int) -> int:
     if not isinstance(name, str) or not name:
-        what = "an empty name" if name == "" else f"{type(name).__name__} {name!r:.40}"
+        what = "an empty name" if name == "" else f"{type(name).__name__} {shown(name)}"
         error = _Unstorable(f"a field name is text of at least one character, not {what}")
-        error.steps.append(f".{name!r:.40}")
+        error.steps.append(f".{shown(name)}")
         raise error
     try:
         size = _text_size(name)

@@ -13,6 +13,7 @@ from botocore.exceptions import (
     NoCredentialsError,
     PartialCredentialsError,
 )
+from botocore.exceptions import ConnectionError as NoConnectionError
 
 from stream_sort.errors import (
     AccessDenied,
@@ -72,7 +73,7 @@ def is_retryable(error: Exception) -> bool:
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return code_of(error) in RETRYABLE_CODES or int(status) >= SERVER_ERROR
-    return isinstance(error, HTTPClientError)
+    return isinstance(error, HTTPClientError | NoConnectionError)
 
 
 def unavailable(problem: object, target: Target, *, seconds: float, tries: int) -> StoreUnavailable:

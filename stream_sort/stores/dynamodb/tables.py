@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ WAITING_SINCE = RESERVED_PREFIX + "waiting_since"
 WAITING_INDEX = "waiting"
 WAITING_YES = "y"
 
+TABLE_NAME = re.compile(r"[A-Za-z0-9_.:/-]{3,1024}")
+
 
 @dataclass(frozen=True, slots=True)
 class TableNames:
@@ -41,6 +44,11 @@ class TableNames:
     items: str
     cursor: str
     keys: KeyNames
+
+    def __post_init__(self) -> None:
+        for name in (self.items, self.cursor):
+            if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
+                raise SettingsError(f"table name {name!r}: must be the name or the ARN of a DynamoDB table")
 
 
 def items_table(names: TableNames) -> dict[str, Any]:

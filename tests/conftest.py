@@ -1,0 +1,54 @@
+"""The local AWS for the suite: started when the first test asks for it, gone when the suite ends."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from stream_sort import StreamSorter
+from stream_sort.local.ministack import MiniStack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Tables(NamedTuple):
+    items: str
+    cursor: str
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "ministack" in getattr(item, "fixturenames", ()):
+            item.add_marker("ministack")
+
+
+@pytest.fixture(scope="session")
+def ministack() -> Iterator[MiniStack]:
+    with MiniStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def dynamodb(ministack: MiniStack) -> Iterator[Any]:
+    client = ministack.client("dynamodb")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def dynamodb_streams(ministack: MiniStack) -> Iterator[Any]:
+    client = ministack.client("dynamodbstreams")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def tables(dynamodb: Any) -> Tables:
+    """A fresh pair of tables; they vanish with the local AWS."""
+    name = uuid.uuid4().hex[:12]
+    pair = Tables(f"items-{name}", f"cursor-{name}")
+    StreamSorter(items_table=pair.items, cursor_table=pair.cursor, client=dynamodb).create_tables()
+    return pair

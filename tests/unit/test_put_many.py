@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stream_sort import InvalidInput, InvalidMessage, SequenceConflict, StoreUnavailable, StreamSorter
+from stream_sort.testing.clock import MovableClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def message(seq: int, queue: str = "q", **fields: Any) -> dict[str, Any]:
+    return {"queue": queue, "seq": seq, **fields}
+
+
+@pytest.mark.parametrize("window", [1, 2, 7, 1_000])
+def test_queues_mix_and_each_is_released(window: int) -> None:
+    sorter = StreamSorter.in_memory(window=window)
+    result = sorter.put_many(message(seq, queue) for seq in (2, 0, 1, 3) for queue in "abc")
+    assert result.accepted == 12
+    assert [(advance.queue, advance.old, advance.new, len(advance)) for advance in result.advances] == [
+        (queue, -1, 3, 4) for queue in "abc"
+    ]
+
+
+@pytest.mark.parametrize("window", [1, 3, 1_000])
+def test_i6_outcomes_inside_one_call_are_those_of_single_puts(window: int) -> None:
+    sorter = StreamSorter.in_memory(window=window)
+    sorter.put(message(0))
+    sorter.skip("q", 1)
+    result = sorter.put_many(
+        [
+            message(0),
+            message(1, body="late"),
+            message(1, body="late"),
+            message(2, body="first"),
+            message(2, body="first"),
+            message(2, body="other"),
+        ]
+    )
+    assert result.accepted == 1
+    assert result.duplicates == [message(0), message(2, body="first")]
+    assert result.conflicts == [message(2, body="other")]
+    assert result.late == [message(1, body="late")] * 2
+    assert result.rejected == []
+    assert sorter.position("q") == 2
+
+
+def test_i9_a_bad_message_is_rejected_with_its_error_and_affects_no_other() -> None:
+    sorter = StreamSorter.in_memory()
+    bad: list[Any] = ["text", message(1, body={1}), {"queue": "", "seq": 0}, message(-1), message(True)]
+    result = sorter.put_many([message(0), *bad, message(1)])
+    assert result.accepted == 2
+    assert sorter.position("q") == 1
+    assert sorted(map(str, (refused for refused, _ in result.rejected))) == sorted(map(str, bad))
+    assert all(isinstance(error, InvalidMessage) for _, error in result.rejected)
+
+
+def test_conflicts_raise_after_the_whole_call_if_so_wished() -> None:
+    sorter = StreamSorter.in_memory(on_conflict="raise")
+    with pytest.raises(SequenceConflict, match="and 1 more") as caught:
+        sorter.put_many([message(0, body=1), message(0, body=2), message(0, body=3), message(1)])
+    assert sorter.position("q") == 1
+    assert caught.value.result is not None
+    assert len(caught.value.result.conflicts) == 2
+
+
+def test_nothing_is_no_error() -> None:
+    result = StreamSorter.in_memory().put_many([])
+    assert (result.accepted, result.advances) == (0, [])
+
+
+@pytest.mark.parametrize("single", [{"queue": "q", "seq": 0}, "text", b"bytes"])
+def test_a_single_message_is_sent_to_put(single: Any) -> None:
+    with pytest.raises(InvalidInput, match="use put"):
+        StreamSorter.in_memory().put_many(single)
+
+
+def test_messages_are_pulled_lazily_and_released_as_they_come() -> None:
+    sorter = StreamSorter.in_memory(window=10)
+    seen: list[int] = []
+
+    def source() -> Iterator[dict[str, Any]]:
+        for seq in range(35):
+            seen.append(sorter.position("q"))
+            yield message(seq)
+
+    sorter.put_many(source())
+    assert seen[10] == 9
+    assert seen[34] == 29
+
+
+def test_a_slow_source_is_released_every_second() -> None:
+    clock = MovableClock()
+    sorter = StreamSorter.in_memory(clock=clock)
+    seen: list[int] = []
+
+    def source() -> Iterator[dict[str, Any]]:
+        for seq in range(4):
+            seen.append(sorter.position("q"))
+            clock.move(0.6)
+            yield message(seq)
+
+    sorter.put_many(source())
+    assert seen == [-1, -1, 1, 1]
+
+
+def test_what_a_broken_source_gave_before_is_stored() -> None:
+    sorter = StreamSorter.in_memory(window=2)
+
+    def source() -> Iterator[dict[str, Any]]:
+        yield from (message(seq) for seq in range(4))
+        raise OSError("the file ends here")
+
+    with pytest.raises(OSError, match="the file ends here"):
+        sorter.put_many(source())
+    assert sorter.position("q") == 3
+
+
+def test_i10_an_unreadable_cursor_rejects_its_queue_and_no_other() -> None:
+    sorter = StreamSorter.in_memory()
+    cursors = sorter.stores.cursors
+    get = cursors.get
+
+    def failing(queue: str) -> Any:
+        if queue == "bad":
+            raise StoreUnavailable("throttled", table="Cursor", operation="GetItem")
+        return get(queue)
+
+    cursors.get = failing  # type: ignore[method-assign]
+    result = sorter.put_many([message(0, "bad"), message(0, "good"), message(1, "bad")])
+    assert [document["seq"] for document, _ in result.rejected] == [0, 1]
+    assert all(isinstance(error, StoreUnavailable) and error.retryable for _, error in result.rejected)
+    assert sorter.position("good") == 0
+    assert sorter.stores.items.highest("bad") is None
+
+
+def test_i7_a_queue_that_cannot_be_advanced_is_named_and_delays_no_other() -> None:
+    sorter = StreamSorter.in_memory()
+    items = sorter.stores.items
+    look = items.look
+
+    def failing(queue: str, after: int, limit: int) -> Any:
+        if queue == "bad":
+            raise StoreUnavailable("throttled", table="Items", operation="Query")
+        return look(queue, after, limit)
+
+    items.look = failing  # type: ignore[method-assign]
+    result = sorter.put_many([message(0, "bad"), message(0, "good")])
+    assert result.accepted == 2
+    assert [queue for queue, _ in result.stalled] == ["bad"]
+    assert sorter.position("good") == 0
+
+
+def test_memory_does_not_grow_with_the_number_of_messages() -> None:
+    sorter = StreamSorter.in_memory()
+    sorter.put(message(0))
+    held = sorter.stores.items._tables  # type: ignore[attr-defined]
+    grown: list[int] = []
+
+    def source() -> Iterator[dict[str, Any]]:
+        for seq in range(1, 300_001):
+            if seq % 50_000 == 1:
+                queue = held.queues["q"]
+                # What is released is dropped, so that what is left is what put_many itself holds.
+                for old in queue.seqs[:-1]:
+                    queue.slots.pop(old, None)
+                    queue.seen.discard(old)
+                del queue.seqs[:-1]
+                grown.append(tracemalloc.get_traced_memory()[0])
+            yield message(seq, body=str(seq))
+
+    tracemalloc.start()
+    try:
+        result = sorter.put_many(source())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.accepted == 300_000
+    assert max(grown) - min(grown) < 30_000_000
+    print(f"resident between windows: {min(grown):,} to {max(grown):,} bytes; peak with 50,000 stored: {peak:,}")

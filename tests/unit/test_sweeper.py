@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stream_sort import StoreUnavailable, StreamSorter, Sweeper
+from stream_sort.core.records import Cursor
+from stream_sort.testing.clock import MovableClock
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@pytest.fixture
+def sorter(clock: MovableClock) -> StreamSorter:
+    return StreamSorter.in_memory(clock=clock)
+
+
+def row(sorter: StreamSorter, queue: str = "q") -> Cursor:
+    found = sorter.stores.cursors.get(queue)
+    assert found is not None
+    return found
+
+
+def put(sorter: StreamSorter, *seqs: int, queue: str = "q") -> None:
+    for seq in seqs:
+        sorter.put({"queue": queue, "seq": seq})
+
+
+def test_a_queue_waits_for_ever_by_default(sorter: StreamSorter, clock: MovableClock) -> None:
+    put(sorter, 0, 2)
+    clock.move(10**9)
+    done = Sweeper(sorter).sweep()
+    assert (done.waiting, done.skipped, sorter.position("q")) == (["q"], [], 0)
+
+
+def test_a_gap_is_skipped_when_its_time_has_come_and_not_before(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 3)
+    clock.move(29)
+    assert Sweeper(sorter).sweep().skipped == []
+    clock.move(1)
+    done = Sweeper(sorter).sweep()
+    assert [(gap.queue, gap.seqs) for gap in done.skipped] == [("q", range(1, 3))]
+    assert [advance.new for advance in done.advanced] == [3]
+    assert sorter.explain("q").skipped == [1, 2]
+
+
+def test_the_policy_of_the_sorter_holds_where_a_queue_has_none(clock: MovableClock) -> None:
+    sorter = StreamSorter.in_memory(clock=clock, gap_policy="skip after 5 seconds")
+    put(sorter, 1)
+    put(sorter, 1, queue="patient")
+    sorter.set_policy("patient", "wait")
+    clock.move(5)
+    done = Sweeper(sorter).sweep()
+    assert ([gap.queue for gap in done.skipped], done.waiting) == (["q"], ["patient"])
+
+
+def test_every_move_starts_the_clock_anew(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 2, 4)
+    clock.move(29)
+    put(sorter, 1)
+    clock.move(29)
+    done = Sweeper(sorter).sweep()
+    assert (done.waiting, done.skipped) == (["q"], [])
+    clock.move(1)
+    assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(3, 4)]
+
+
+def test_one_gap_is_skipped_at_a_time_and_the_next_has_its_own_clock(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 1, 3)
+    clock.move(30)
+    assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(1)]
+    assert Sweeper(sorter).sweep().skipped == []
+    clock.move(30)
+    assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(2, 3)]
+    assert sorter.position("q") == 3
+
+
+def test_the_mark_costs_one_write_for_many_messages_and_is_cleared_by_the_sweep(sorter: StreamSorter) -> None:
+    put(sorter, 0)
+    assert row(sorter).waiting_since is None
+    put(sorter, 2)
+    since = row(sorter).waiting_since
+    assert since is not None
+    put(sorter, 4, 6, 8, 1, 3)
+    assert row(sorter).waiting_since == since
+    put(sorter, 5, 7)
+    assert row(sorter).waiting_since == since
+    Sweeper(sorter).sweep()
+    assert row(sorter).waiting_since is None
+
+
+def test_a_sweep_moves_the_mark_to_when_the_present_gap_began(sorter: StreamSorter, clock: MovableClock) -> None:
+    put(sorter, 1, 3)
+    clock.move(10)
+    put(sorter, 0)
+    Sweeper(sorter).sweep()
+    assert row(sorter).waiting_since == clock()
+    assert sorter.explain("q").waiting_since == clock()
+
+
+def test_i8_a_marked_queue_whose_writer_died_is_freed(sorter: StreamSorter) -> None:
+    put(sorter, 0, 2)
+    sorter.stores.items.skip("q", [1], "a writer stored this and died", 0.0)
+    done = Sweeper(sorter).sweep()
+    assert ([advance.new for advance in done.advanced], sorter.position("q")) == ([2], 2)
+
+
+def test_i8_an_unmarked_queue_whose_writer_died_is_freed_by_a_sweep_of_all(sorter: StreamSorter) -> None:
+    put(sorter, 0)
+    sorter.stores.items.skip("q", [1], "a writer stored this and died", 0.0)
+    assert Sweeper(sorter).sweep().looked_at == 0
+    assert [advance.new for advance in Sweeper(sorter).sweep_all().advanced] == [1]
+
+
+def test_a_gap_too_long_to_fill_is_reported_and_left(sorter: StreamSorter) -> None:
+    sorter.set_policy("q", skip_after=0)
+    put(sorter, 0, 10**15)
+    done = Sweeper(sorter, max_gap=100).sweep()
+    assert (done.skipped, [gap.seqs for gap in done.too_long]) == ([], [range(1, 10**15)])
+
+
+def test_i7_a_failing_queue_stops_no_other(sorter: StreamSorter) -> None:
+    put(sorter, 1, queue="bad")
+    put(sorter, 1, queue="good")
+    sorter.stores.items.skip("good", [0], "by other means", 0.0)
+    look = sorter.stores.items.look
+
+    def failing(queue: str, after: int, limit: int) -> Any:
+        if queue == "bad":
+            raise StoreUnavailable("throttled", table="Items", operation="Query")
+        return look(queue, after, limit)
+
+    sorter.stores.items.look = failing  # type: ignore[method-assign]
+    done = Sweeper(sorter).sweep()
+    assert ([queue for queue, _ in done.failed], sorter.position("good")) == (["bad"], 1)
+
+
+class Sleepers:
+    def lagging(self) -> list[str]:
+        return ["q", "unknown"]
+
+
+def test_queues_of_lagging_consumers_are_nudged(sorter: StreamSorter) -> None:
+    put(sorter, 0)
+    done = Sweeper(sorter, lagging=Sleepers()).sweep()
+    assert (done.nudged, [queue for queue, _ in done.failed]) == (["q"], ["unknown"])
+    assert row(sorter).nudges == 1
