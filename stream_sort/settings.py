@@ -54,6 +54,11 @@ class Settings:
         return cls(**values)
 
 
+def aws_region() -> str | None:
+    """The region of AWS_REGION, which Lambda and the other SDKs use and boto3 does not read."""
+    return os.environ.get("AWS_REGION") or None
+
+
 def _read(variable: str, text: str, kind: type) -> Any:
     try:
         return kind(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import unicodedata
 from dataclasses import dataclass
@@ -177,7 +178,7 @@ def _entry_size(name: object, value: Any, depth: int, above: int) -> int:
         raise error
     try:
         size = _text_size(name)
-        return size + _size(value, depth, above + size + 3)
+        return size + _size(value, depth, above + _step_bytes(name, size))
     except _Unstorable as error:
         error.steps.append(f".{name}")
         raise
@@ -202,6 +203,11 @@ def _size(value: Any, depth: int, above: int) -> int:  # noqa: PLR0911  # one fo
     if isinstance(value, dict):
         return 3 + sum(1 + _entry_size(name, inner, depth + 1, above) for name, inner in value.items())
     return 3 + sum(1 + _element_size(index, inner, depth + 1, above) for index, inner in enumerate(value))
+
+
+def _step_bytes(name: str, size: int) -> int:
+    """The size of a name in the note that leads to a value: as JSON, with its comma."""
+    return 3 + (size if name.isidentifier() else len(json.dumps(name, ensure_ascii=False).encode()))
 
 
 def _element_size(index: int, value: Any, depth: int, above: int) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stream_sort.ports import Stores
 
 NOW = 1_700_000_000.25
-EVERY_TYPE = {
+EVERY_TYPE: dict[str, Any] = {
     "text": "naïve 🦄",
     "int": 7,
     "float": 7.0,

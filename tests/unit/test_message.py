@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import math
 import uuid
@@ -25,7 +25,9 @@ def nested(levels: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("name", ["a", "a/b#c", "🦄", "👩‍👩‍👧", "  leading", "{x,y}", "a*b", "..", "007", "é" * 512, "x" * 1024])
+@pytest.mark.parametrize(
+    "name", ["a", "a/b#c", "🦄", "👩‍👩‍👧", "  leading", "{x,y}", "a*b", "..", "007", "é" * 512, "x" * 1024]
+)
 def test_a_queue_is_any_printable_text(name: str) -> None:
     assert check_queue(name) == name
     assert check_message({"queue": name, "seq": 0}, KEYS).queue == name
@@ -80,7 +82,7 @@ def test_a_message_without_its_keys_is_told_which_one_is_missing() -> None:
         ({1, 2}, "set cannot be stored; use a list"),
         ((1, 2), "tuple cannot be stored; use a list"),
         (decimal.Decimal(1), "Decimal cannot be stored; use int, float or text"),
-        (datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "isoformat"),
+        (dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "isoformat"),
         (uuid.uuid4(), r"use str\(\)"),
         (object(), "object cannot be stored"),
         ("\ud800", r"lone surrogate U\+D800"),

@@ -51,7 +51,7 @@ def test_i6_outcomes_inside_one_call_are_those_of_single_puts(window: int) -> No
 
 def test_i9_a_bad_message_is_rejected_with_its_error_and_affects_no_other() -> None:
     sorter = StreamSorter.in_memory()
-    bad: list[Any] = ["text", message(1, body={1}), {"queue": "", "seq": 0}, message(-1), message(True)]
+    bad: list[Any] = ["text", message(1, body={1}), {"queue": "", "seq": 0}, message(-1), {"queue": "q", "seq": True}]
     result = sorter.put_many([message(0), *bad, message(1)])
     assert result.accepted == 2
     assert sorter.position("q") == 1

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +17,9 @@ from stream_sort import (
     SequenceConflict,
     StreamSorter,
 )
-from stream_sort.stores.memory import MemoryTables
+
+if TYPE_CHECKING:
+    from stream_sort.stores.memory import MemoryTables
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stream_sort import StoreUnavailable, StreamSorter, Sweeper
-from stream_sort.core.records import Cursor
 from stream_sort.testing.clock import MovableClock
+
+if TYPE_CHECKING:
+    from stream_sort.core.records import Cursor
 
 
 @pytest.fixture

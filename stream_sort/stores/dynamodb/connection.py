@@ -13,6 +13,7 @@ from stream_sort.core.message import KeyNames
 from stream_sort.errors import SettingsError
 from stream_sort.inflight import InFlight
 from stream_sort.ports import Stores
+from stream_sort.settings import aws_region
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.cursors import DynamoCursorStore, DynamoHeadReader
@@ -50,7 +51,8 @@ def make_client(settings: Settings) -> Any:
         max_pool_connections=max(10, settings.in_flight * 2),
     )
     try:
-        return boto3.session.Session().client("dynamodb", config=config)
+        session = boto3.session.Session()
+        return session.client("dynamodb", region_name=session.region_name or aws_region(), config=config)
     except NoRegionError as error:
         raise SettingsError("no AWS region is set; set AWS_REGION, or pass client=") from error
     except (BotoCoreError, ValueError) as error:

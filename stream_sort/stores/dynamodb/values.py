@@ -21,7 +21,7 @@ def encode(document: dict[str, Any]) -> tuple[Wire, str | None]:
     """The attributes of a message, and the note on its types if it needs one."""
     noted: dict[str, list[Path]] = {}
     wire = {name: _encode(value, (name,), noted) for name, value in document.items()}
-    return wire, json.dumps(noted, separators=(",", ":")) if noted else None
+    return wire, json.dumps(noted, separators=(",", ":"), ensure_ascii=False) if noted else None
 
 
 def decode(wire: Wire, types: str | None) -> dict[str, Any]:

@@ -1,0 +1,106 @@
+"""A sorter against the simplest thing that could be right, under any sequence of calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from stream_sort import StreamSorter, Sweeper
+from stream_sort.testing.clock import MovableClock
+
+QUEUES = st.sampled_from(["a", "b"])
+SEQS = st.integers(0, 25)
+BODIES = st.sampled_from([1, 1.0])
+
+
+class SorterMachine(RuleBasedStateMachine):
+    """The model: for each queue the first document of each slot, or None for a tombstone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = MovableClock()
+        self.sorter = StreamSorter.in_memory(clock=self.clock, max_advance=3, window=4, gap_policy="skip after 60 s")
+        self.slots: dict[str, dict[int, dict[str, Any] | None]] = {"a": {}, "b": {}}
+        self.late: dict[tuple[str, int], dict[str, Any]] = {}
+        self.released = {"a": -1, "b": -1}
+
+    def end(self, queue: str) -> int:
+        end = -1
+        while end + 1 in self.slots[queue]:
+            end += 1
+        return end
+
+    def expect(self, document: dict[str, Any]) -> str:
+        queue, seq = document["queue"], document["seq"]
+        slots = self.slots[queue]
+        if seq not in slots:
+            slots[seq] = document
+            return "accepted"
+        if slots[seq] is None:
+            kept = self.late.setdefault((queue, seq), document)
+            return "late" if repr(kept) == repr(document) else "conflict"
+        return "duplicate" if repr(slots[seq]) == repr(document) else "conflict"
+
+    @rule(queue=QUEUES, seq=SEQS, body=BODIES)
+    def put(self, queue: str, seq: int, body: float) -> None:
+        document = {"queue": queue, "seq": seq, "body": body}
+        expected = self.expect(document)
+        advance = self.sorter.put(document)
+        assert advance.status == expected
+        assert len(advance) == self.end(queue) - self.released[queue]
+
+    @rule(batch=st.lists(st.tuples(QUEUES, SEQS, BODIES), max_size=12))
+    def put_many(self, batch: list[tuple[str, int, float]]) -> None:
+        documents = [{"queue": queue, "seq": seq, "body": body} for queue, seq, body in batch]
+        expected = [self.expect(document) for document in documents]
+        result = self.sorter.put_many(documents)
+        assert result.accepted == expected.count("accepted")
+        for status, found in (
+            ("duplicate", result.duplicates),
+            ("conflict", result.conflicts),
+            ("late", result.late),
+        ):
+            assert found == [document for document, was in zip(documents, expected, strict=True) if was == status]
+
+    @rule(queue=QUEUES, seqs=st.lists(SEQS, max_size=5))
+    def skip(self, queue: str, seqs: list[int]) -> None:
+        missing = [seq for seq in dict.fromkeys(seqs) if seq not in self.slots[queue]]
+        assert list(self.sorter.skip(queue, seqs).skipped) == missing
+        self.slots[queue] |= dict.fromkeys(missing)
+
+    @rule(seconds=st.sampled_from([1, 30, 61]))
+    def sweep(self, seconds: int) -> None:
+        self.clock.move(seconds)
+        for gap in Sweeper(self.sorter).sweep().skipped:
+            assert gap.seqs.start == self.released[gap.queue] + 1
+            self.slots[gap.queue] |= dict.fromkeys(gap.seqs)
+
+    @rule()
+    def forget(self) -> None:
+        for queue in self.slots:
+            self.sorter._intake.hints.forget(queue)
+
+    @invariant()
+    def i1_i2_the_position_is_the_end_of_the_run(self) -> None:
+        for queue in self.slots:
+            self.released[queue] = self.end(queue)
+            assert self.sorter.position(queue) == self.end(queue)
+
+    @invariant()
+    def i5_i6_what_was_stored_first_is_read_in_order(self) -> None:
+        for queue, slots in self.slots.items():
+            expected = [slots[seq] for seq in range(self.end(queue) + 1) if slots[seq] is not None]
+            assert repr(list(self.sorter.read(queue))) == repr(expected)
+
+    @invariant()
+    def gaps_are_what_is_missing(self) -> None:
+        for queue, slots in self.slots.items():
+            missing = {seq for gap in self.sorter.gaps(queue) for seq in gap}
+            assert missing == {seq for seq in range(self.end(queue) + 1, max(slots, default=-1)) if seq not in slots}
+
+
+TestSorterMachine = SorterMachine.TestCase
+TestSorterMachine.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+
+import pytest
+
+import stream_sort
+from stream_sort import StreamSortError, errors
+
+
+def loaded_by(code: str) -> set[str]:
+    script = f"{code}; import sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in json.loads(done.stdout)}
+
+
+def test_importing_the_package_loads_no_sdk() -> None:
+    loaded = loaded_by("import stream_sort; stream_sort.StreamSorter, stream_sort.Sweeper, stream_sort.StreamSortError")
+    assert not loaded & {"boto3", "botocore", "pynamodb", "pyspark", "pyarrow", "pydantic", "rich", "typer"}
+
+
+def test_a_sorter_in_memory_needs_no_sdk() -> None:
+    assert "botocore" not in loaded_by("from stream_sort import StreamSorter; StreamSorter.in_memory()")
+
+
+def test_a_sorter_on_dynamodb_loads_boto3_and_little_more() -> None:
+    code = "import os; os.environ['AWS_REGION']='eu-west-1'; from stream_sort import StreamSorter; StreamSorter()"
+    assert not loaded_by(code) & {"pynamodb", "pyspark", "pyarrow", "pydantic", "rich", "typer"}
+
+
+@pytest.mark.parametrize("name", stream_sort.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(stream_sort, name) is not None
+    assert name in dir(stream_sort)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = stream_sort.Nothing
+
+
+def test_every_error_is_public_drawn_in_the_tree_and_says_whether_to_retry() -> None:
+    assert errors.__doc__
+    for name in errors.__all__:
+        kind = getattr(errors, name)
+        assert issubclass(kind, StreamSortError)
+        assert isinstance(kind.retryable, bool)
+        assert name in errors.__doc__
+        assert name in stream_sort.__all__
+    defined = {name for name, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__}
+    assert defined == set(errors.__all__)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from stream_sort import SettingsError, StreamSorter
+from stream_sort.settings import Settings
+
+TABLES = {"STREAM_SORT_ITEMS_TABLE": "my-items", "STREAM_SORT_CURSOR_TABLE": "my-cursor"}
+
+
+def test_every_setting_has_its_variable() -> None:
+    settings = Settings.from_env({**TABLES, "STREAM_SORT_FIRST_SEQ": "1", "STREAM_SORT_DEADLINE": "2.5"})
+    assert settings == Settings(items_table="my-items", cursor_table="my-cursor", first_seq=1, deadline=2.5)
+
+
+@pytest.mark.parametrize("missing", TABLES)
+def test_a_missing_table_name_is_asked_for_by_its_variable(missing: str) -> None:
+    with pytest.raises(SettingsError, match=missing):
+        Settings.from_env({name: value for name, value in TABLES.items() if name != missing})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("FIRST_SEQ", "one"),
+        ("FIRST_SEQ", "1.5"),
+        ("DEADLINE", "soon"),
+        ("DEADLINE", "0"),
+        ("DEADLINE", "nan"),
+        ("IN_FLIGHT", "0"),
+        ("WINDOW", "-1"),
+        ("ON_CONFLICT", "ignore"),
+        ("GAP_POLICY", "hope"),
+        ("QUEUE_KEY", "seq"),
+        ("QUEUE_KEY", ""),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    for name, text in {**TABLES, f"STREAM_SORT_{variable}": value, "AWS_REGION": "eu-west-1"}.items():
+        monkeypatch.setenv(name, text)
+    with pytest.raises(SettingsError):
+        StreamSorter.from_env()
+
+
+def test_a_sorter_is_made_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {**TABLES, "STREAM_SORT_GAP_POLICY": "skip after 60 seconds", "AWS_DEFAULT_REGION": "eu-west-1"}
+    for name, text in environment.items():
+        monkeypatch.setenv(name, text)
+    assert str(StreamSorter.from_env().options.gap_policy) == "skip after 60 seconds"
