@@ -20,7 +20,6 @@ class Settings:
 
     items_table: str = "Items"
     cursor_table: str = "Cursor"
-    control_table: str = "Control"
     queue_key: str = "queue"
     seq_key: str = "seq"
     first_seq: int = 0
