@@ -123,7 +123,9 @@ class _Walk:
             if end == self.cursor.position:
                 break
             self._move(end)
-            fresh = True
+            # What follows a batch of ours is mostly absent: asking for that one slot is the cheapest way to
+            # see it. Behind a single message the rest of a run is likely, and a look shows all of it.
+            fresh = len(self._own) <= 1
         return self._arrive()
 
     def _begin(self) -> bool:

@@ -16,6 +16,7 @@
     │       ├── TableNotFound        no such table in this region and account
     │       ├── AccessDenied         the role lacks a permission
     │       └── CredentialsError     no usable AWS credentials
+    ├── LocalStackFailed         the local AWS did not come up
     └── SettingsError            the configuration cannot work
 
 A message says what happened, with the values, and what to do. `retryable` on the class tells
@@ -38,6 +39,7 @@ __all__ = [
     "InvalidInput",
     "InvalidMessage",
     "InvalidQueue",
+    "LocalStackFailed",
     "MessageTooLarge",
     "MissingItems",
     "QueueExists",
@@ -198,6 +200,10 @@ class AccessDenied(StoreMisconfigured):
 
 class CredentialsError(StoreMisconfigured):
     """No usable AWS credentials."""
+
+
+class LocalStackFailed(StreamSortError):
+    """The local AWS could not be started; the message ends with the last lines of its log."""
 
 
 class SettingsError(StreamSortError):

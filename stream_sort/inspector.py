@@ -91,7 +91,8 @@ def _remedy(cursor: Cursor, policy: GapPolicy, ahead: list[int]) -> str:
         return f"seq {following} is stored but not released: advance({queue!r}) frees it, as will the next message"
     gap = range(following, ahead[0])
     missing = f"seq {gap.start}" if len(gap) == 1 else f"seqs {gap.start} to {gap.stop - 1}"
-    then = f"put {missing}, or give up on them with skip({queue!r}, range({gap.start}, {gap.stop}))"
+    which = f"{gap.start}" if len(gap) == 1 else f"range({gap.start}, {gap.stop})"
+    then = f"put {missing}, or give up on {'it' if len(gap) == 1 else 'them'} with skip({queue!r}, {which})"
     if policy.skip_after is not None:
         then += f"; the policy skips the gap {policy.skip_after:g} seconds after the queue began to wait"
     return then

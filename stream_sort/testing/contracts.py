@@ -30,7 +30,7 @@ EVERY_TYPE: dict[str, Any] = {
     "true": True,
     "empty": {"text": "", "list": [], "map": {}, "bytes": b""},
     "list": [1, 1.0, "1", [2.0, {"deep": 3.0}]],
-    "it's \"quoted\"": 1,
+    'it\'s "quoted"': 1,
 }
 
 

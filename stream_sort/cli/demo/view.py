@@ -1,0 +1,150 @@
+"""How the demo looks: live in a terminal, plain lines anywhere else. Knows rich and nothing of AWS."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Self
+
+from rich import box
+from rich.live import Live
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.console import Console
+
+    from stream_sort.cli.demo.senders import Board, Count
+    from stream_sort.cli.demo.verdict import QueueVerdict
+    from stream_sort.core.outcomes import QueueState
+
+LONGEST_BAR, SHORTEST_BAR = 32, 8
+BESIDE_BAR = 56
+PLAIN_EVERY = 1.0
+LIVE_EVERY = 0.1
+RESULTS = ("sent", "duplicates", "released", "moves", "requests")
+
+
+class View:
+    """What the demo says, on one console."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._step = 0
+
+    def step(self, text: str) -> None:
+        """Head the next part of the demo."""
+        self._step += 1
+        self._console.print(f"\n[bold cyan]{self._step}.[/] [bold]{escape(text)}[/]")
+
+    def say(self, text: str, style: str = "") -> None:
+        """One line of plain text; nothing in it is markup."""
+        self._console.print(Text(f"   {text}", style=style), soft_wrap=True)
+
+    def watch(self, board: Board) -> Watch:
+        """Show counts while they change."""
+        return Watch(self._console, board)
+
+    def explain(self, state: QueueState, now: float) -> None:
+        """Why a queue is stuck, from what `explain` answered."""
+        facts = {
+            "released through": f"{state.position:,}",
+            "highest stored": "nothing" if state.highest_stored is None else f"{state.highest_stored:,}",
+            "missing": ", ".join(map(_range_name, state.gaps)) or "nothing",
+            "waiting behind it": f"{state.stored_beyond:,} messages",
+        }
+        if state.waiting_since is not None:
+            facts["waiting for"] = f"{max(0.0, now - state.waiting_since):.1f} s (policy: {state.policy})"
+        grid = Table.grid(padding=(0, 3))
+        for name, fact in {**facts, "remedy": state.remedy}.items():
+            grid.add_row(Text(name, "dim"), Text(fact))
+        title = f'explain("{escape(state.queue)}")'
+        self._console.print(Panel(grid, title=title, title_align="left", border_style="yellow", expand=False))
+
+    def results(self, board: Board, verdicts: list[QueueVerdict]) -> None:
+        """The last table: a line a queue, and the sum."""
+        table = Table(box=box.SIMPLE_HEAD, show_footer=True, footer_style="bold")
+        table.add_column("queue", footer="all", overflow="fold", min_width=13)
+        numbers = [_numbers(board.counts[verdict.queue], verdict) for verdict in verdicts]
+        for name, column in zip(RESULTS, zip(*numbers, strict=True), strict=True):
+            table.add_column(name, justify="right", footer=f"{sum(column):,}")
+        table.add_column("in order?")
+        for verdict, row in zip(verdicts, numbers, strict=True):
+            good = Text("yes", "green") if verdict.problem is None else Text(f"NO: {verdict.problem}", "bold red")
+            table.add_row(Text(verdict.queue), *(f"{number:,}" for number in row), good)
+        self._console.print(table)
+
+    def verdict(self, text: str, *, good: bool) -> None:
+        """The last word."""
+        mark = "[bold white on green] PASS [/]" if good else "[bold white on red] FAIL [/]"
+        self._console.print(f"   {mark} {escape(text)}", soft_wrap=True)
+
+
+class Watch:
+    """Counts on the screen: a table that is drawn over, or a line now and then."""
+
+    def __init__(self, console: Console, board: Board) -> None:
+        self._console = console
+        self._board = board
+        self._said = time.monotonic()
+        self._live = Live(console=console, auto_refresh=False, transient=False) if console.is_terminal else None
+        self.every = LIVE_EVERY if self._live else PLAIN_EVERY / 4
+        self._length = max(SHORTEST_BAR, min(LONGEST_BAR, console.width - BESIDE_BAR))
+        self._bricks = ("█", "▒", "·") if console.encoding.startswith("utf") else ("#", "=", ".")
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.refresh(last=True)
+        if self._live:
+            self._live.stop()
+
+    def refresh(self, *, last: bool = False) -> None:
+        """Show the counts as they are now."""
+        if self._live:
+            self._live.update(self._table(), refresh=True)
+        elif last or time.monotonic() - self._said >= PLAIN_EVERY:
+            self._said = time.monotonic()
+            self._console.print(Text(self._line()), soft_wrap=True)
+
+    def _line(self) -> str:
+        counts = self._board.counts.values()
+        arrived, length = sum(count.arrived for count in counts), sum(count.length for count in counts)
+        released, waiting = sum(count.released for count in counts), sum(count.waiting for count in counts)
+        return f"   arrived {arrived:,} of {length:,}   released {released:,}   waiting beyond a gap {waiting:,}"
+
+    def _table(self) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
+        table.add_column("queue", overflow="fold", min_width=13)
+        legend = Text.assemble((self._bricks[0], "green"), " released ", (self._bricks[1], "yellow"), " waiting")
+        table.add_column(legend, width=self._length)
+        for name in ("arrived", "released", "waiting"):
+            table.add_column(name, justify="right", min_width=8)
+        for queue, count in self._board.counts.items():
+            waiting = Text(f"{count.waiting:,}", "yellow" if count.waiting else "")
+            table.add_row(Text(queue), self._bar(count), f"{count.arrived:,}", f"{count.released:,}", waiting)
+        return table
+
+    def _bar(self, count: Count) -> Text:
+        released = self._length * count.released // count.length
+        arrived = self._length * count.arrived // count.length
+        full, half, empty = self._bricks
+        return Text.assemble(
+            (full * released, "green"),
+            (half * (arrived - released), "yellow"),
+            (empty * (self._length - arrived), "dim"),
+        )
+
+
+def _numbers(count: Count, verdict: QueueVerdict) -> tuple[int, ...]:
+    return count.sent, count.duplicates, verdict.read, verdict.moves, count.requests
+
+
+def _range_name(gap: range) -> str:
+    return f"seq {gap.start:,}" if len(gap) == 1 else f"seqs {gap.start:,} to {gap.stop - 1:,}"

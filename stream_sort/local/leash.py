@@ -1,0 +1,62 @@
+"""Run a command that never outlives whoever started it. A script of its own: it may import the stdlib only.
+
+    python leash.py STATE_DIR COMMAND...
+
+Holds on to the read end of a pipe (stdin). When the other end closes, because its owner closed it, ended or
+was killed in whatever way, the command's whole process group is ended and STATE_DIR is removed.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+POLL = 0.1
+PATIENCE = 3.0
+
+
+def main(state_dir: str, command: list[str]) -> int:
+    """Run the command until it ends or the pipe closes; answer its exit code."""
+    # Only the pipe ends this process: a Ctrl-C is for the owner, who then lets go. Handlers, unlike
+    # SIG_IGN, are not inherited: the command can still be asked to end.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    try:
+        # The owner chose the command.
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
+        while child.poll() is None and not select.select([sys.stdin], [], [], POLL)[0]:
+            pass
+        end_group(child)
+    finally:
+        shutil.rmtree(state_dir, ignore_errors=True)
+    return child.returncode
+
+
+def end_group(child: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
+    """Ask every process of the child's group to end, then make it."""
+    _signal_group(child.pid, signal.SIGTERM)
+    deadline = time.monotonic() + patience
+    while _signal_group(child.pid, 0) and time.monotonic() < deadline:
+        child.poll()
+        time.sleep(POLL / 5)
+    _signal_group(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _signal_group(group: int, number: int) -> bool:
+    """Whether there was anybody to signal."""
+    # macOS answers "not permitted" for a group of which only zombies are left.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
