@@ -99,7 +99,8 @@ def test_a_killed_demo_leaves_no_local_aws_behind(tmp_path: Path) -> None:
 
 
 def test_a_lost_message_makes_the_demo_fail(tmp_path: Path) -> None:
-    forget = "from stream_sort.cli.demo import play as demo; from stream_sort.cli.demo.traffic import make_traffic; import sys; "
+    forget = "import sys; from stream_sort.cli.demo import play as demo; "
+    forget += "from stream_sort.cli.demo.traffic import make_traffic; "
     break_it = "traffic = make_traffic(200, 2, 1); traffic.lengths['orders'] += 1; sys.exit(demo.run(traffic))"
     demo = start(tmp_path, command=[sys.executable, "-c", forget + break_it])
     said, _ = demo.communicate(timeout=120)

@@ -1,0 +1,181 @@
+"""Store calls as values: recorded, cut into atomic parts, answered from a history. Decides nothing.
+
+A process is a deterministic function of the answers its calls got. So a service is run from the start
+against a `Recorder`, which answers what is known and stops the run at the first call that has no answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from stream_sort.core.records import Head
+from stream_sort.errors import StoreUnavailable
+from stream_sort.ports import Stores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stream_sort.ports import CursorStore, HeadReader, ItemStore
+
+
+READS = frozenset({"get", "look", "page", "highest", "tombstones", "peek", "waiting", "queues"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a port: `items.put`, `cursors.move`, ..."""
+
+    port: str
+    name: str
+    args: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.port}.{self.name}({', '.join(map(repr, self.args))})"
+
+    @property
+    def key(self) -> str:
+        """`port.name`."""
+        return f"{self.port}.{self.name}"
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the call leaves the tables as they are."""
+        return self.name in READS
+
+    @property
+    def queue(self) -> str | None:
+        """The queue the call is about; None for a listing."""
+        if self.name in {"waiting", "queues"}:
+            return None
+        subject = self.args[0]
+        if isinstance(subject, str):
+            return subject
+        return str(getattr(subject, "message", subject).queue)
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """The answer of a call that failed: throttled, or its reply lost for good."""
+
+    def error(self) -> StoreUnavailable:
+        """A new error each time: a raised one collects tracebacks."""
+        return StoreUnavailable("the simulated store did not answer")
+
+
+class Pending(BaseException):
+    """Stops a run at a call that has no answer yet; no handler of production code catches it."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call)
+        self.call = call
+
+
+class Recorder:
+    """The ports and the clock of one run: answers from the history, then stops at the next call."""
+
+    def __init__(self, history: list[Any], clock: Callable[[], float]) -> None:
+        self._history = history
+        self._clock = clock
+        self._next = 0
+
+    def stores(self) -> Stores:
+        """Ports whose every call goes through `ask`."""
+        items, cursors, heads = (_Port(name, self.ask) for name in ("items", "cursors", "heads"))
+        return Stores(
+            cast("ItemStore", items), cast("CursorStore", cursors), cast("HeadReader", heads), create_tables=_nothing
+        )
+
+    def clock(self) -> float:
+        """The time as it was when the run first came here: a part of the history, but no call."""
+        if self._next == len(self._history):
+            self._history.append(self._clock())
+        return float(self._take())
+
+    def ask(self, call: Call) -> Any:
+        """The recorded answer, or Pending."""
+        if self._next == len(self._history):
+            raise Pending(call)
+        answer = self._take()
+        if isinstance(answer, Unavailable):
+            raise answer.error()
+        return answer
+
+    def _take(self) -> Any:
+        self._next += 1
+        return self._history[self._next - 1]
+
+
+class _Port:
+    """Any port: each method call becomes a Call."""
+
+    def __init__(self, name: str, ask: Callable[[Call], Any]) -> None:
+        self._name = name
+        self._ask = ask
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        return lambda *args: self._ask(Call(self._name, method, args))
+
+
+def _nothing() -> None:
+    """Memory tables need no creating."""
+
+
+@dataclass(slots=True)
+class Flight:
+    """A call under way: its atomic parts in the order they reach the tables, and the answers so far.
+
+    `repeating` says that the present part was applied, its reply was lost, and the SDK will send it again.
+    """
+
+    call: Call
+    parts: list[Call]
+    order: Sequence[int]
+    answers: dict[int, Any] = field(default_factory=dict)
+    repeating: bool = False
+
+    @property
+    def part(self) -> Call:
+        """The part that is applied next."""
+        return self.parts[self.order[len(self.answers)]]
+
+    @property
+    def landed(self) -> bool:
+        """Whether every part has its answer."""
+        return len(self.answers) == len(self.parts)
+
+    def note(self, answer: Any) -> None:
+        """Take the answer of the present part."""
+        self.answers[self.order[len(self.answers)]] = answer
+        self.repeating = False
+
+    def answer(self) -> Any:
+        """The answer of the whole call."""
+        return join(self.call, [self.answers[index] for index in range(len(self.parts))])
+
+
+def split(call: Call) -> list[Call]:
+    """The atomic parts of a call: on DynamoDB, only a write or a read of one row is atomic."""
+    match call.key, call.args:
+        case "items.put_many", (arrivals, now):
+            return [Call("items", "put", (arrival, now)) for arrival in arrivals]
+        case "items.skip", (queue, seqs, reason, now):
+            return [Call("items", "skip", (queue, (seq,), reason, now)) for seq in seqs]
+        case "heads.peek", (queue, seq):
+            return [Call("cursors", "get", (queue,)), Call("items", "page", (queue, seq - 1, seq, 1))]
+    return [call]
+
+
+def join(call: Call, answers: list[Any]) -> Any:
+    """The answer of a call, from those of its parts."""
+    if call.key == "items.put_many":
+        return [answer.error() if isinstance(answer, Unavailable) else answer for answer in answers]
+    failed = [answer for answer in answers if isinstance(answer, Unavailable)]
+    if failed:
+        return failed[0]
+    match call.key:
+        case "items.skip":
+            return tuple(seq for answer in answers for seq in answer)
+        case "heads.peek":
+            return Head(answers[0], bool(answers[1].items))
+    return answers[0]

@@ -1,0 +1,182 @@
+"""Every interleaving of a few small operations, with every crash and every repeated request, one state at a time.
+
+A process is a function of its answers, so a state is small: the tables, how far each process is, and the
+faults left. States that were met before are not searched again; executions are counted all the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stream_sort.core.outcomes import Status
+from stream_sort.testing.simulation.cases import QUEUE, Case
+from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Step, replay_command
+from stream_sort.testing.simulation.lives import DEAD, Lives, run_alone
+from stream_sort.testing.simulation.operations import Attempt, Operation
+from stream_sort.testing.simulation.oracle import Oracle
+from stream_sort.testing.simulation.variant import PRODUCTION, Variant
+from stream_sort.testing.simulation.verdicts import judge, statuses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.testing.simulation.calls import Call
+    from stream_sort.testing.simulation.world import World
+
+
+NOBODY = -1
+
+
+class State(NamedTuple):
+    """Where a search stands: numbers of the world and of each process's life, who sends again, faults left.
+
+    A tuple, because millions of them are hashed.
+    """
+
+    world: int
+    lives: tuple[int, ...]
+    repeating: int
+    crashes: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search went through: distinct states, and complete executions over all ways through them."""
+
+    case: str
+    states: int
+    executions: int
+
+
+class Search:
+    """The search of one case. Worlds and transitions are numbered as they are first met."""
+
+    def __init__(self, case: Case, variant: Variant = PRODUCTION, *, crashes: int = 1, repeats: int = 1) -> None:
+        self._case = case
+        self._variant = variant
+        self._faults = (crashes, repeats)
+        self._lives = Lives(variant)
+        self._worlds: list[World] = []
+        self._numbers: dict[str, int] = {}
+        self._effects: dict[tuple[int, str], tuple[int, Any]] = {}
+        self._counts: dict[State, int] = {}
+        self._steps: dict[tuple[int, int], tuple[int, int]] = {}
+        self._path: list[tuple[int, Call, str, int]] = []
+
+    def run(self) -> Found:
+        """Search everything; raises SimulationFailure with the interleaving that broke an invariant."""
+        try:
+            with self._variant.installed():
+                executions = self._count(self._begin())
+        except InvariantBroken as broken:
+            lines = [str(step) for step in self._told()]
+            command = replay_command("exhaustive", self._variant.name)
+            raise SimulationFailure(self._case.name, broken, lines, command) from None
+        return Found(self._case.name, len(self._counts), executions)
+
+    def _told(self) -> Iterator[Step]:
+        """The path to the present state, in words."""
+        for number, (index, part, fault, world) in enumerate(self._path, 1):
+            _, answer = self._effects[world, str(part)]
+            yield Step(number, f"writer{index}", part, fault, "nothing" if fault == "killed before" else answer)
+
+    def _begin(self) -> State:
+        world = self._variant.world()
+        memories = [run_alone(self._variant, world, operation).memory for operation in self._case.before]
+        memory = memories[0] if self._case.stale else {}
+        lives = tuple(self._lives.start(operation, memory) for operation in self._case.operations)
+        return State(self._number(world), lives, NOBODY, *self._faults)
+
+    def _count(self, state: State) -> int:
+        """How many complete executions lead on from here."""
+        known = self._counts.get(state)
+        if known is not None:
+            return known
+        ways, ended = 0, True
+        for index, life in enumerate(state.lives):
+            part = self._lives.part(life)
+            if part is not None:
+                ended = False
+                for fault, following in self._choices(state, index, part):
+                    self._path.append((index, part, fault, state.world))
+                    ways += self._count(following)
+                    self._path.pop()
+        if ended:
+            self._check_end(state)
+            ways = 1
+        self._counts[state] = ways
+        return ways
+
+    def _choices(self, state: State, index: int, part: Call) -> Iterator[tuple[str, State]]:
+        world, lives, repeating, crashes, repeats = state
+        changed, onward = self._step(world, lives[index], part)
+        before, behind = lives[:index], lives[index + 1 :]
+        waiting = NOBODY if repeating == index else repeating
+        yield "", State(changed, (*before, onward, *behind), waiting, crashes, repeats)
+        if part.is_read:
+            # Nobody sees a read: dying around it is dying around the write before or after it, and a read
+            # that is sent again is a read that was late.
+            return
+        if crashes:
+            yield "killed before", State(world, (*before, DEAD, *behind), waiting, crashes - 1, repeats)
+            yield "killed after", State(changed, (*before, DEAD, *behind), waiting, crashes - 1, repeats)
+        if repeats and repeating == NOBODY:
+            yield "sent again", State(changed, lives, index, crashes, repeats - 1)
+
+    def _step(self, world: int, life: int, part: Call) -> tuple[int, int]:
+        """The numbers of the world and of the life that one part leads to."""
+        step = self._steps.get((world, life))
+        if step is None:
+            changed, answer = self._apply(world, part)
+            step = self._steps[world, life] = (changed, self._lives.follow(life, answer))
+        return step
+
+    def _apply(self, number: int, part: Call) -> tuple[int, Any]:
+        """What a part does to a world; the invariants of single writes, I1, I5 and I6, are checked on the way."""
+        key = (number, str(part))
+        if key not in self._effects:
+            before = self._worlds[number]
+            after = before.copy()
+            answer = after.apply(part)
+            oracle = _observed(before)
+            oracle.world = after
+            try:
+                oracle.observe(QUEUE, Attempt(0, self._case.operations[0]))
+            except InvariantBroken as broken:
+                raise InvariantBroken(broken.number, f"{broken.problem}, by {part}") from None
+            self._effects[key] = (self._number(after), answer)
+        return self._effects[key]
+
+    def _number(self, world: World) -> int:
+        key = world.describe()
+        if key not in self._numbers:
+            self._numbers[key] = len(self._worlds)
+            self._worlds.append(world)
+        return self._numbers[key]
+
+    def _check_end(self, state: State) -> None:
+        """Deliver again what was killed; then I2, and I6 for what every operation said."""
+        world = self._worlds[state.world].copy()
+        for operation, life in zip(self._case.operations, state.lives, strict=True):
+            if life == DEAD:
+                run_alone(self._variant, world, operation)
+        oracle = _observed(world)
+        oracle.check_rest(marks=True)
+        moved = Counter({QUEUE: len(world.tables.queue(QUEUE).slots)})
+        accepted: Counter[int] = Counter()
+        for operation, life in zip(self._case.operations, state.lives, strict=True):
+            if life != DEAD:
+                attempt, result = Attempt(0, operation, moved=moved), self._lives.result(life)
+                judge(attempt, result, oracle)
+                accepted.update(told["seq"] for told, status in statuses(attempt, result) if status is Status.ACCEPTED)
+        if accepted and max(accepted.values()) > 1:
+            raise InvariantBroken("I6", f"one slot accepted twice: {dict(accepted)}")
+
+
+def _observed(world: World) -> Oracle:
+    oracle = Oracle(world, 0)
+    oracle.observe(QUEUE, Attempt(0, Operation("advance", QUEUE)))
+    return oracle

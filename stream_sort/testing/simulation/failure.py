@@ -1,0 +1,69 @@
+"""What a simulation says when an invariant does not hold: which one, where, and how to see it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class InvariantBroken(Exception):
+    """An invariant of DESIGN's table does not hold; `number` is its name there."""
+
+    def __init__(self, number: str, problem: str) -> None:
+        super().__init__(f"{number}: {problem}")
+        self.number = number
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of a trace, kept as values and written out only when somebody reads it."""
+
+    number: int
+    who: str
+    what: Any
+    fault: str = ""
+    answer: Any = ""
+
+    def __str__(self) -> str:
+        fault = f" !{self.fault}" if self.fault else ""
+        answer = f" -> {self.answer}" if self.answer != "" else ""
+        return f"{self.number:4} {self.who:<8} {self.what}{fault}{answer}"
+
+
+@dataclass(slots=True)
+class Trace:
+    """All that happened, in order."""
+
+    steps: list[Step] = field(default_factory=list)
+
+    def add(self, who: str, what: Any, fault: str = "", answer: Any = "") -> None:
+        """Note a step."""
+        self.steps.append(Step(len(self.steps) + 1, who, what, fault, answer))
+
+    def lines(self) -> list[str]:
+        """The trace as text."""
+        return [str(step) for step in self.steps]
+
+
+class SimulationFailure(AssertionError):
+    """A run that broke an invariant, with its whole trace and the command that replays it."""
+
+    def __init__(self, where: str, broken: InvariantBroken, lines: list[str], command: str) -> None:
+        trace = "\n".join(lines)
+        super().__init__(f"{where}: {broken}\n{trace}\n{where}: {broken}\nreplay: {command}")
+        self.where = where
+        self.number = broken.number
+        self.problem = broken.problem
+        self.lines = lines
+        self.command = command
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        broken = InvariantBroken(self.number, self.problem)
+        return SimulationFailure, (self.where, broken, self.lines, self.command)
+
+
+def replay_command(what: str, mutant: str = "") -> str:
+    """What to type to see it again."""
+    chosen = f" --mutant {mutant}" if mutant else ""
+    return f"python -m stream_sort.testing {what}{chosen}"

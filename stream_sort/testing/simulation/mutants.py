@@ -1,0 +1,138 @@
+"""Known-bad variants of the services and their stores: each breaks one rule, and the simulator must say so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stream_sort import advancer
+from stream_sort.core.outcomes import Skip
+from stream_sort.core.records import Look, Move
+from stream_sort.errors import CursorLost, StoreUnavailable
+from stream_sort.sorter import Sorter
+from stream_sort.testing.simulation.calls import Call, Recorder
+from stream_sort.testing.simulation.variant import Variant
+from stream_sort.testing.simulation.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from random import Random
+
+    from stream_sort.hints import Hint
+
+
+class _Stop(Exception):
+    """Ends a walk before its time."""
+
+
+class _StoppingWalk(advancer._Walk):  # noqa: SLF001  # a mutant changes a service from the inside
+    """A walk that may be ended before its time."""
+
+    def run(self, hint: Hint | None) -> advancer.Reach:
+        try:
+            return super().run(hint)
+        except _Stop:
+            return self._arrive()
+
+
+class _ExitOnLoss(_StoppingWalk):
+    def _settle(self, move: Move, end: int) -> None:
+        super()._settle(move, end)
+        if not move.won:
+            raise _Stop
+
+
+class _NoReadAfterUpdate(_StoppingWalk):
+    def _settle(self, move: Move, end: int) -> None:
+        super()._settle(move, end)
+        if move.won:
+            raise _Stop
+
+
+class _OnlyTheNext(_StoppingWalk):
+    def run(self, hint: Hint | None) -> advancer.Reach:
+        if hint is not None and hint.cursor is not None:
+            self._stand_on(hint.cursor)
+        if hint is not None and self.cursor.position + 1 not in self._own:
+            return self._arrive()
+        return super().run(hint)
+
+
+class _TrustTheHint(_StoppingWalk):
+    def _peek(self) -> bool:
+        head = self._service.heads.peek(self.queue, self.cursor.position + 1)
+        if head.cursor is None:
+            raise CursorLost(self.queue)
+        return head.taken
+
+
+class _SkipByMoving(Sorter):
+    def skip(self, queue: str, seqs: int | Iterable[int], reason: str = "") -> Skip:  # noqa: ARG002  # the signature
+        position = self.position(queue)
+        end = max([seqs] if isinstance(seqs, int) else seqs)
+        if end > position:
+            self.stores.cursors.move(queue, position, end, self.clock())
+        done = self.advance(queue)
+        return Skip(queue, done.old, done.new, done.released)
+
+
+class _ErrorsAreEmpty(Recorder):
+    def ask(self, call: Call) -> Any:
+        try:
+            return super().ask(call)
+        except StoreUnavailable:
+            if call.name in {"get", "look"}:
+                return None if call.name == "get" else Look((), more=False)
+            raise
+
+
+class _NoProof(Recorder):
+    def ask(self, call: Call) -> Any:
+        answer = super().ask(call)
+        return replace(answer, cursor_seen=False) if isinstance(answer, Look) else answer
+
+
+class _UnconditionalMoves(World):
+    def apply(self, part: Call, rng: Random | None = None) -> Any:
+        row = self.tables.cursors.get(str(part.args[0])) if part.key == "cursors.move" else None
+        if row is None:
+            return super().apply(part, rng)
+        self.tables.cursors[row.queue] = replace(row, position=part.args[2])
+        return Move(won=True, cursor=self.tables.cursors[row.queue])
+
+
+class _OverwritingPuts(World):
+    def apply(self, part: Call, rng: Random | None = None) -> Any:
+        if part.key == "items.put":
+            message = part.args[0].message
+            if message.seq in self.tables.queue(message.queue).slots:
+                self.trim(message.queue, [message.seq])
+        return super().apply(part, rng)
+
+
+class _StaleReads(World):
+    """Some reads show the tables as they were before the last write."""
+
+    def apply(self, part: Call, rng: Random | None = None) -> Any:
+        if part.name in {"get", "look", "page"}:
+            old = getattr(self, "_before", None) if rng is not None and rng.random() < 0.5 else None  # noqa: PLR2004
+            return World.apply(old or self, part, rng)
+        self._before = self.copy()
+        return super().apply(part, rng)
+
+
+MUTANTS = {
+    mutant.name: mutant
+    for mutant in (
+        Variant("unconditional-move", "the cursor is written whatever it is", world=_UnconditionalMoves),
+        Variant("exit-on-lost-condition", "an advance ends when its condition fails", walk=_ExitOnLoss),
+        Variant("no-read-after-update", "an advance ends with its first move", walk=_NoReadAfterUpdate),
+        Variant("only-the-next", "an advance is made only if seq = position + 1", walk=_OnlyTheNext),
+        Variant("stale-reads", "reads are eventually consistent", world=_StaleReads),
+        Variant("errors-are-empty", "a failed read is taken for an empty one", recorder=_ErrorsAreEmpty),
+        Variant("skip-by-moving", "a skip moves the cursor and leaves no tombstone", sorter=_SkipByMoving),
+        Variant("overwriting-puts", "a second message replaces the first", world=_OverwritingPuts),
+        Variant("recreated-cursor", "the proof of a lost cursor row is ignored", recorder=_NoProof),
+        Variant("trusted-hint", "a remembered position is not checked against the row", walk=_TrustTheHint),
+    )
+}

@@ -1,0 +1,77 @@
+"""What a simulated process is asked to do: one call of a service, with all its arguments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.sweeper import Sweeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.errors import StreamSortError
+    from stream_sort.sorter import Sorter
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One call of a service; `messages` is what it carries into the tables."""
+
+    name: str
+    queue: str = ""
+    messages: tuple[dict[str, Any], ...] = ()
+    argument: Any = None
+
+    def __str__(self) -> str:
+        told = [repr(self.queue)] if self.queue else []
+        told += [str(list(self.messages))] if self.messages else []
+        told += [repr(self.argument)] if self.argument is not None else []
+        return f"{self.name}({', '.join(told)})"
+
+    @property
+    def queues(self) -> set[str]:
+        """The queues that the operation names; empty for a sweep."""
+        return {message["queue"] for message in self.messages} | ({self.queue} if self.queue else set())
+
+    def run(self, sorter: Sorter) -> Any:
+        """Do it."""
+        services: dict[str, Callable[[], Any]] = {
+            "put": lambda: sorter.put(self.messages[0]),
+            "put_many": lambda: sorter.put_many(self.messages),
+            "skip": lambda: sorter.skip(self.queue, self.argument, reason="by hand"),
+            "open": lambda: sorter.open(self.queue, first_seq=self.argument),
+            "set_policy": lambda: sorter.set_policy(self.queue, self.argument),
+            "advance": lambda: sorter.advance(self.queue),
+            "sweep": lambda: Sweeper(sorter).sweep(),
+            "sweep_all": lambda: Sweeper(sorter).sweep_all(),
+        }
+        return services[self.name]()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An operation that raised."""
+
+    error: StreamSortError
+
+    def __str__(self) -> str:
+        return f"{type(self.error).__name__}: {self.error}"
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try at an operation: what it wrote and met, for judging what it says about itself.
+
+    `moved` counts the seqs its own successful cursor moves released. `lost` are the queues whose cursor
+    row was gone when it began, `starts` counts how often each queue had been given a start by then.
+    """
+
+    number: int
+    operation: Operation
+    lost: frozenset[str] = frozenset()
+    starts: dict[str, int] = field(default_factory=dict)
+    unavailable: int = 0
+    repeated: int = 0
+    moved: Counter[str] = field(default_factory=Counter)

@@ -1,0 +1,170 @@
+"""What ever happened to the tables, and the invariants that can be read off them: I1, I2, I5, I6, I10."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.message import same_value
+from stream_sort.core.ordering import run_end
+from stream_sort.testing.simulation.failure import InvariantBroken
+
+if TYPE_CHECKING:
+    from stream_sort.core.records import Cursor, Item
+    from stream_sort.testing.simulation.operations import Attempt
+    from stream_sort.testing.simulation.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A content that a slot had, and the attempt that put it there."""
+
+    item: Item
+    attempt: int
+
+
+class Oracle:
+    """Remembers every slot's content and every row, and raises InvariantBroken when a change is not allowed.
+
+    A slot has one content for ever; a trimmed one may be filled again, which releases nothing.
+    """
+
+    def __init__(self, world: World, first_seq: int) -> None:
+        self.world = world
+        self.lost: set[str] = set()
+        self.released: Counter[str] = Counter()
+        self._starts: defaultdict[str, list[int]] = defaultdict(lambda: [first_seq])
+        self._book: defaultdict[str, dict[int, list[Entry]]] = defaultdict(dict)
+        self._trimmed: defaultdict[str, set[int]] = defaultdict(set)
+        self._promised: defaultdict[str, set[int]] = defaultdict(set)
+        self._rows: dict[str, Cursor] = {}
+
+    @property
+    def queues(self) -> list[str]:
+        """Every queue that holds or held anything."""
+        return sorted({*self._book, *self._rows})
+
+    def observe(self, queue: str, attempt: Attempt) -> None:
+        """Check a queue after a write of this attempt."""
+        self._check_slots(queue, attempt.number)
+        self._check_row(queue, attempt)
+
+    def trim(self, queue: str, seqs: list[int]) -> None:
+        """Note that these slots were emptied from outside."""
+        self._trimmed[queue].update(seqs)
+
+    def contents(self, message: dict[str, Any]) -> list[Entry]:
+        """What the slot of a message held, one entry unless it was trimmed and filled again."""
+        return self._book[message["queue"]].get(message["seq"], [])
+
+    def promise(self, message: dict[str, Any]) -> None:
+        """Note that a caller was told that this message is stored."""
+        self._promised[message["queue"]].add(message["seq"])
+
+    def starts(self, queue: str) -> int:
+        """How often a queue was given a start so far."""
+        return len(self._starts[queue])
+
+    def refuses(self, queue: str, seq: int, since: int) -> bool:
+        """Whether a seq lies before a start that its queue had at that count of starts, or after.
+
+        A queue whose row is lost starts where every queue does, as far as anybody can tell.
+        """
+        starts = self._starts[queue]
+        return seq < max(starts[since - 1 :]) or (queue in self.lost and seq < starts[0])
+
+    def count_released(self, queue: str, length: int) -> None:
+        """Add up what calls said they released: no seq may be counted twice."""
+        self.released[queue] += length
+        row = self._rows.get(queue)
+        whole = 0 if row is None else row.position - (row.first_seq - 1)
+        if self.released[queue] > whole:
+            raise InvariantBroken("I6", f"{queue}: {self.released[queue]} seqs counted as released, there are {whole}")
+
+    def check_rest(self, *, marks: bool) -> None:
+        """I2, and the marks by which a sweep finds what waits, once nobody works any more."""
+        for queue in self.queues:
+            if queue not in self.lost:
+                self._check_slots(queue, 0)
+                self._check_end(queue, marks=marks)
+
+    def _check_end(self, queue: str, *, marks: bool) -> None:
+        row, book = self._rows.get(queue), self._book[queue]
+        if row is None:
+            raise InvariantBroken("I2", f"{queue}: {sorted(book)} stored and no cursor row")
+        end = run_end(row.first_seq - 1, book, len(book))
+        if row.position != end:
+            raise InvariantBroken("I2", f"{queue}: position {row.position}, the run ends at {end}")
+        if marks and row.waiting_since is None and any(seq > end for seq in book):
+            raise InvariantBroken("I2", f"{queue}: something waits beyond {end} and the row has no waiting mark")
+        below = sorted(seq for seq in self._promised[queue] if seq < row.first_seq)
+        if below:
+            raise InvariantBroken("I5", f"{queue}: accepted seqs {below} lie below first_seq {row.first_seq}")
+
+    def _check_slots(self, queue: str, attempt: int) -> None:
+        slots, book, trimmed = self.world.tables.queue(queue).slots, self._book[queue], self._trimmed[queue]
+        for seq, item in slots.items():
+            entries = book.get(seq)
+            if entries is None:
+                book[seq] = [Entry(item, attempt)]
+            elif seq in trimmed:
+                self._check_refill(queue, seq)
+                entries.append(Entry(item, attempt))
+                trimmed.discard(seq)
+            elif entries[-1].item is not item:
+                _check_same(entries[-1].item, item)
+                entries[-1] = replace(entries[-1], item=item)
+        if len(slots) != len(book) - len(trimmed):
+            gone = sorted(book.keys() - slots.keys() - trimmed)
+            raise InvariantBroken("I5", f"{queue}: seqs {gone} were stored and are gone")
+
+    def _check_refill(self, queue: str, seq: int) -> None:
+        row = self._rows.get(queue)
+        if row is None or (seq > row.position and queue not in self.lost):
+            raise InvariantBroken("I5", f"{queue}: seq {seq} was trimmed beyond the position")
+
+    def _check_row(self, queue: str, attempt: Attempt) -> None:
+        row, before = self.world.tables.cursors.get(queue), self._rows.get(queue)
+        if queue in self.lost:
+            if row is not None:
+                raise InvariantBroken("I10", f"{queue}: the lost cursor row was recreated at {row.position}")
+            return
+        if row is None or row is before:
+            if row is not before:
+                raise InvariantBroken("I10", f"{queue}: the cursor row is gone")
+            return
+        start = row.first_seq - 1
+        old = start if before is None else before.position
+        if before is not None and before.first_seq != row.first_seq:
+            if (before.position, row.position) != (before.first_seq - 1, start):
+                raise InvariantBroken("I1", f"{queue}: restarted at {row.first_seq} with position {before.position}")
+            old = start
+        if row.position < old:
+            raise InvariantBroken("I1", f"{queue}: position went from {old} back to {row.position}")
+        missing = [seq for seq in range(old + 1, row.position + 1) if seq not in self._book[queue]]
+        if missing:
+            raise InvariantBroken("I1", f"{queue}: seqs {missing} were released and never stored or skipped")
+        attempt.moved[queue] += row.position - old
+        if row.first_seq != self._starts[queue][-1]:
+            self._starts[queue].append(row.first_seq)
+        self._rows[queue] = row
+
+
+def _check_same(before: Item, after: Item) -> None:
+    """A slot's content stays; only a late message may come to stand beside a tombstone, once."""
+    late_came = before.is_tombstone and before.late is None
+    kept = replace(after, late=before.late) if late_came else after
+    if not same_value(vars_of(before), vars_of(kept)):
+        raise InvariantBroken("I6", f"the slot's content changed from {before} to {after}")
+
+
+def vars_of(item: Item) -> dict[str, Any]:
+    """An item's fields, for comparing."""
+    return {
+        "seq": item.seq,
+        "document": item.document,
+        "arrived_at": item.arrived_at,
+        "skipped": item.skipped,
+        "late": item.late,
+    }

@@ -1,0 +1,154 @@
+"""The scheduler: runs the processes of one seed, one store call at a time, with faults, and checks every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.testing.simulation.bench import Bench
+from stream_sort.testing.simulation.calls import Unavailable
+from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Trace, replay_command
+from stream_sort.testing.simulation.mishaps import lose_a_cursor, trim_a_queue
+from stream_sort.testing.simulation.operations import Operation
+from stream_sort.testing.simulation.variant import PRODUCTION, Variant
+from stream_sort.testing.simulation.workload import draw_plan
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from stream_sort.testing.simulation.calls import Flight
+    from stream_sort.testing.simulation.process import Process
+
+TICKS = (0.0, 0.0, 0.1, 1.0, 7.0)
+MAX_STEPS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A run that kept every invariant: what happened, and how often each thing was met."""
+
+    seed: int
+    trace: Trace
+    met: Counter[str]
+
+
+@dataclass(slots=True)
+class Worker:
+    """A place where processes run one after the other, and the operations still to do there."""
+
+    process: Process
+    tasks: list[Operation]
+    lives: int = 1
+
+
+def simulate(seed: int, variant: Variant = PRODUCTION) -> Report:
+    """Run one seed to rest; raises SimulationFailure where an invariant does not hold."""
+    simulation = Simulation(seed, variant)
+    try:
+        with variant.installed():
+            simulation.run()
+    except InvariantBroken as broken:
+        command = replay_command(f"replay {seed}", variant.name)
+        lines = simulation.bench.trace.lines()
+        raise SimulationFailure(f"seed {seed}", broken, lines, command) from None
+    return Report(seed, simulation.bench.trace, simulation.bench.met)
+
+
+class Simulation:
+    """One seed. `backlog` is what the source delivers again: operations that were killed or failed."""
+
+    def __init__(self, seed: int, variant: Variant = PRODUCTION) -> None:
+        self._rng = Random(seed)  # noqa: S311  # repeatable, not secret
+        self._plan = draw_plan(self._rng)
+        self.bench = Bench(self._plan, variant, self._rng)
+        self._backlog: list[Operation] = []
+        self._workers = [
+            Worker(self.bench.process(f"writer{index}"), tasks) for index, tasks in enumerate(self._plan.tasks)
+        ]
+
+    def run(self) -> None:
+        """Work with faults until nobody has anything to do; then deliver again what failed, and sweep."""
+        for _ in range(MAX_STEPS):
+            busy = [worker for worker in self._workers if worker.tasks or worker.process.flight]
+            if not busy:
+                self._rest()
+                return
+            self._happen()
+            speeds = [self._plan.speeds[self._workers.index(worker)] for worker in busy]
+            self._turn(self._rng.choices(busy, speeds)[0])
+        raise InvariantBroken("I2", f"not at rest after {MAX_STEPS} steps")
+
+    def _happen(self) -> None:
+        """Let time pass, and now and then something happen from outside."""
+        self.bench.world.now += self._rng.choice(TICKS)
+        chance = self._rng.random()
+        if self._plan.trims and chance < 0.15:  # noqa: PLR2004  # often enough to matter, seldom enough to see
+            trim_a_queue(self.bench, self._rng)
+        elif self._plan.loses and chance > 0.97:  # noqa: PLR2004  # as above
+            lose_a_cursor(self.bench, [worker.process for worker in self._workers], self._rng)
+
+    def _turn(self, worker: Worker) -> None:
+        process = worker.process
+        if process.flight is None:
+            if self._rng.random() < self._plan.restart_rate:
+                self._replace(worker, "restarted")
+            self._begin(worker)
+        else:
+            self._step(worker, process.flight)
+        if worker.process.flight is None:
+            failed = self.bench.finish(worker.process)
+            self._backlog += [failed] if failed else []
+
+    def _begin(self, worker: Worker) -> None:
+        again = self._backlog and self._rng.random() < 0.3  # noqa: PLR2004  # the source takes its time
+        operation = self._backlog.pop(0) if again else worker.tasks.pop(0)
+        self.bench.begin(worker.process, operation)
+
+    def _step(self, worker: Worker, flight: Flight) -> None:
+        fault = self._rng.choice(self._plan.faults) if self._rng.random() < self._plan.fault_rate else ""
+        process, part = worker.process, flight.part
+        self.bench.met[fault or "calls"] += 1
+        answer: Any = None
+        if fault in {"killed before", "throttled"}:
+            self.bench.trace.add(process.name, part, fault)
+        else:
+            answer = self.bench.apply(process, part, fault)
+        if fault in {"throttled", "reply lost"}:
+            answer = Unavailable()
+        if fault in {"killed before", "killed after"}:
+            self._backlog += [process.attempt.operation] if process.attempt else []
+            self._replace(worker, "killed")
+        elif fault == "sent again" and not flight.repeating:
+            flight.repeating = True
+        else:
+            self.bench.feed(process, answer)
+
+    def _replace(self, worker: Worker, why: str) -> None:
+        """Drop the process and start one with an empty memory in its place."""
+        self.bench.met[why] += 1
+        worker.lives += 1
+        worker.process = self.bench.process(f"{worker.process.name.split('.')[0]}.{worker.lives}")
+
+    def _rest(self) -> None:
+        """I2 twice: when all has been delivered again, and when the sweep has been by."""
+        self.bench.trace.add("rest", "deliver again what was not acknowledged, without faults")
+        for operation in self._backlog:
+            self._finish_alone(operation)
+        self.bench.oracle.check_rest(marks=True)
+        self.bench.world.now += 100
+        for name in ("sweep", "sweep_all"):
+            self._finish_alone(Operation(name))
+            self.bench.oracle.check_rest(marks=True)
+
+    def _finish_alone(self, operation: Operation) -> None:
+        process = self.bench.process("rest")
+        self.bench.begin(process, operation)
+        for _ in range(MAX_STEPS):
+            if process.flight is None:
+                break
+            self.bench.feed(process, self.bench.apply(process, process.flight.part))
+        else:
+            raise InvariantBroken("I2", f"{operation} does not end")
+        if self.bench.finish(process):
+            raise InvariantBroken("I8", f"{operation} failed although nothing disturbed it")

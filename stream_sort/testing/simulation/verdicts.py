@@ -1,0 +1,133 @@
+"""Whether what an operation says about itself is true: I6 (one truthful outcome a message) and I10."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.message import same_value
+from stream_sort.core.outcomes import Advance, PutResult, Skip, Status
+from stream_sort.errors import (
+    CursorLost,
+    InvalidMessage,
+    QueueExists,
+    SequenceConflict,
+    StoreUnavailable,
+    StreamSortError,
+)
+from stream_sort.sweeper import Sweep
+from stream_sort.testing.simulation.failure import InvariantBroken
+from stream_sort.testing.simulation.operations import Attempt, Failed
+
+if TYPE_CHECKING:
+    from stream_sort.testing.simulation.oracle import Oracle
+
+
+def judge(attempt: Attempt, result: Any, oracle: Oracle) -> None:
+    """Raise InvariantBroken if the result of an attempt is not true."""
+    errors = errors_of(result)
+    _judge_errors(attempt, errors, oracle)
+    _judge_lost(attempt, result)
+    if isinstance(result, Failed) and isinstance(result.error, SequenceConflict):
+        result = result.error.result or Advance(attempt.operation.queue, 0, 0, status=Status.CONFLICT)
+    for message, status in statuses(attempt, result):
+        _judge_status(attempt, message, status, oracle)
+    if isinstance(result, Skip):
+        _judge_skip(attempt, result, oracle)
+    for advance in advances_of(result):
+        if len(advance) > attempt.moved[advance.queue] or (advance.moved and advance.old >= advance.new):
+            raise InvariantBroken("I6", f"{advance} released more than the {attempt.moved[advance.queue]} it moved")
+        oracle.count_released(advance.queue, len(advance))
+
+
+def errors_of(result: Any) -> list[StreamSortError]:
+    """Every error that a result reports."""
+    if isinstance(result, Failed):
+        inner = result.error.result if isinstance(result.error, SequenceConflict) else None
+        return [result.error, *errors_of(inner)]
+    if isinstance(result, PutResult):
+        return [error for _, error in (*result.rejected, *result.stalled)]
+    if isinstance(result, Sweep):
+        return [error for _, error in result.failed]
+    return []
+
+
+def advances_of(result: Any) -> list[Advance]:
+    """Every advance that a result reports."""
+    if isinstance(result, Advance):
+        return [result] if result.queue else []
+    if isinstance(result, PutResult):
+        return result.advances
+    return result.advanced if isinstance(result, Sweep) else []
+
+
+def statuses(attempt: Attempt, result: Any) -> list[tuple[dict[str, Any], Status]]:
+    """The outcome of each message that got one; messages are told apart by identity."""
+    messages = attempt.operation.messages
+    if isinstance(result, Advance) and result.status is not None:
+        return [(messages[0], result.status)]
+    if not isinstance(result, PutResult):
+        return []
+    named = [(message, Status.DUPLICATE) for message in result.duplicates]
+    named += [(message, Status.CONFLICT) for message in result.conflicts]
+    named += [(message, Status.LATE) for message in result.late]
+    told = [id(message) for message, _ in named] + [id(message) for message, _ in result.rejected]
+    accepted = [(message, Status.ACCEPTED) for message in messages if id(message) not in told]
+    if len(accepted) != result.accepted or len(set(told)) != len(told):
+        raise InvariantBroken("I6", f"{len(messages)} messages, but not one outcome for each: {result}")
+    return accepted + named
+
+
+def _judge_status(attempt: Attempt, message: dict[str, Any], status: Status, oracle: Oracle) -> None:
+    entries = oracle.contents(message)
+    stored = [entry for entry in entries if not entry.item.is_tombstone]
+    same = [entry for entry in stored if same_value(entry.item.document, message)]
+    late = [entry.item.late for entry in entries if entry.item.late is not None]
+    true = {
+        Status.ACCEPTED: any(entry.attempt == attempt.number for entry in same),
+        Status.DUPLICATE: bool(same),
+        Status.CONFLICT: len(same) < len(stored) or any(not same_value(kept, message) for kept in late),
+        Status.LATE: any(same_value(kept, message) for kept in late),
+    }
+    if not true[status]:
+        raise InvariantBroken("I6", f"{message} was called {status}; its slot held {[e.item for e in entries]}")
+    if status in {Status.ACCEPTED, Status.DUPLICATE}:
+        oracle.promise(message)
+
+
+def _judge_skip(attempt: Attempt, skip: Skip, oracle: Oracle) -> None:
+    for seq in skip.skipped:
+        entries = oracle.contents({"queue": skip.queue, "seq": seq})
+        if not any(entry.attempt == attempt.number and entry.item.is_tombstone for entry in entries):
+            raise InvariantBroken("I6", f"{skip.queue}: seq {seq} was called skipped; its slot held {entries}")
+
+
+def _judge_errors(attempt: Attempt, errors: list[StreamSortError], oracle: Oracle) -> None:
+    operation = attempt.operation
+    failed = [error for error in errors if isinstance(error, StoreUnavailable)]
+    if bool(failed) is not bool(attempt.unavailable):
+        raise InvariantBroken(
+            "I10", f"{operation}: {attempt.unavailable} calls were not answered, {len(failed)} errors were reported"
+        )
+    for error in errors:
+        expected = (
+            isinstance(error, StoreUnavailable)
+            or (isinstance(error, CursorLost) and error.queue in oracle.lost)
+            or (isinstance(error, InvalidMessage) and _refused(attempt, error, oracle))
+            or (isinstance(error, SequenceConflict) and bool(operation.messages))
+            or (isinstance(error, QueueExists) and operation.name == "open")
+        )
+        if not expected:
+            raise InvariantBroken("I9", f"{operation}: {type(error).__name__}: {error}")
+
+
+def _refused(attempt: Attempt, error: InvalidMessage, oracle: Oracle) -> bool:
+    queue, seq = str(error.queue), error.seq
+    return isinstance(seq, int) and oracle.refuses(queue, seq, attempt.starts[queue])
+
+
+def _judge_lost(attempt: Attempt, result: Any) -> None:
+    """A queue whose row was lost before the operation began must not be worked on as if nothing had happened."""
+    lost = attempt.operation.queues & attempt.lost
+    worked_on = lost & {advance.queue for advance in advances_of(result)}
+    if worked_on or (lost and not isinstance(result, Failed | PutResult)):
+        raise InvariantBroken("I10", f"{attempt.operation}: the cursor row is lost, and the answer was {result}")

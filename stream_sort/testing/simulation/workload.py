@@ -1,0 +1,122 @@
+"""What a seed's processes are asked to do: drawn at random, small enough that everything collides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.advancer import Limits
+from stream_sort.core.policy import GapPolicy
+from stream_sort.sorter import Options
+from stream_sort.testing.simulation.operations import Operation
+
+if TYPE_CHECKING:
+    from random import Random
+
+SPEEDS = (0.05, 0.3, 1.0, 1.0)
+KILLS = ("killed before", "killed after")
+REPEATS = ("sent again",)
+ERRORS = ("reply lost", "throttled")
+FAULTS = (KILLS + REPEATS + ERRORS, KILLS + REPEATS + ERRORS, KILLS, REPEATS)
+FAULT_RATES = (0.0, 0.02, 0.05, 0.15, 0.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A seed's settings, and what each process has to do. `speeds` are how often each gets its turn."""
+
+    options: Options
+    queues: tuple[str, ...]
+    tasks: tuple[list[Operation], ...]
+    speeds: tuple[float, ...]
+    faults: tuple[str, ...]
+    fault_rate: float
+    restart_rate: float
+    trims: bool
+    loses: bool
+
+
+def draw_plan(rng: Random) -> Plan:
+    """The plan of a seed."""
+    options = _draw_options(rng)
+    queues = tuple("abc"[: rng.choice((1, 1, 2, 3))])
+    operations = [operation for queue in queues for operation in _draw_lane(rng, queue, options.first_seq)]
+    singles = _mingle(rng, operations)
+    writers = rng.randint(2, 4)
+    tasks: tuple[list[Operation], ...] = tuple([] for _ in range(writers))
+    for operation in _gather(rng, singles):
+        rng.choice(tasks).append(operation)
+    lossy = rng.random()
+    return Plan(
+        options=options,
+        queues=queues,
+        tasks=tasks,
+        speeds=tuple(rng.choice(SPEEDS) for _ in tasks),
+        faults=rng.choice(FAULTS),
+        fault_rate=rng.choice(FAULT_RATES),
+        restart_rate=rng.choice((0.0, 0.1)),
+        trims=lossy < 0.4,  # noqa: PLR2004  # these and the next: shares of the seeds
+        loses=0.3 < lossy < 0.5,  # noqa: PLR2004
+    )
+
+
+def _draw_options(rng: Random) -> Options:
+    limits = Limits(max_advance=rng.choice((1, 2, 3, 50)), max_page=rng.choice((2, 3, 50)), first_page_bytes=1)
+    return Options(
+        first_seq=rng.choice((0, 0, 1, -2)),
+        raise_conflicts=rng.random() < 0.2,  # noqa: PLR2004  # a share of the seeds
+        gap_policy=rng.choice((GapPolicy.WAIT, GapPolicy(0.0), GapPolicy(5.0))),
+        limits=limits,
+        window=rng.choice((1, 2, 5)),
+        in_flight=1,
+    )
+
+
+def _draw_lane(rng: Random, queue: str, first_seq: int) -> list[Operation]:
+    """Messages of one queue with gaps, repeats and conflicts, and what an operator does to it."""
+    start = first_seq
+    operations = []
+    if rng.random() < 0.25:  # noqa: PLR2004  # a share of the queues
+        start += rng.choice((-1, 1, 3))
+        operations.append(Operation("open", queue, argument=start))
+    end = start + rng.randint(1, 8)
+    for seq in range(start, end):
+        for body, chance in (("first", 0.88), ("first", 0.3), ("other", 0.1)):
+            if rng.random() < chance:
+                operations.append(Operation("put", messages=(_message(queue, seq, body),)))
+    for name, chance in (("skip", 0.4), ("set_policy", 0.3), ("advance", 0.3)):
+        if rng.random() < chance:
+            operations.append(Operation(name, queue, argument=_argument(rng, name, range(start, end + 1))))
+    return operations
+
+
+def _argument(rng: Random, name: str, seqs: range) -> Any:
+    if name == "skip":
+        return tuple(rng.sample(seqs, rng.randint(1, min(3, len(seqs)))))
+    return rng.choice((GapPolicy.WAIT, GapPolicy(1.0), GapPolicy(20.0))) if name == "set_policy" else None
+
+
+def _mingle(rng: Random, operations: list[Operation]) -> list[Operation]:
+    """Out of order: every operation some way from its place, or anywhere."""
+    spread = rng.choice((2, 5, 100))
+    sweeps = [Operation(rng.choice(("sweep", "sweep", "sweep_all"))) for _ in range(rng.randint(0, 3))]
+    places = {id(operation): index + rng.uniform(0, spread) for index, operation in enumerate(operations)}
+    places.update({id(sweep): rng.uniform(0, len(operations)) for sweep in sweeps})
+    return sorted([*operations, *sweeps], key=lambda operation: places[id(operation)])
+
+
+def _gather(rng: Random, operations: list[Operation]) -> list[Operation]:
+    """Join some neighbouring puts to put_many."""
+    gathered: list[Operation] = []
+    share = rng.choice((0.0, 0.3, 0.7))
+    for operation in operations:
+        before = gathered[-1] if gathered else None
+        if before and before.messages and operation.messages and rng.random() < share:
+            gathered[-1] = Operation("put_many", messages=before.messages + operation.messages)
+        else:
+            gathered.append(operation)
+    return gathered
+
+
+def _message(queue: str, seq: int, body: str) -> dict[str, Any]:
+    return {"queue": queue, "seq": seq, "body": body}

@@ -1,0 +1,84 @@
+"""The tables that simulated processes share, and what happens to them from outside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.stores.memory import MemoryCursorStore, MemoryQueue, MemoryTables
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from stream_sort.core.records import Cursor
+    from stream_sort.testing.simulation.calls import Call
+
+START_TIME = 1_000.0
+
+
+class World:
+    """Memory tables on which one part of a call is applied at a time, and a clock that only the scheduler moves."""
+
+    def __init__(self, tables: MemoryTables | None = None) -> None:
+        self.tables = tables or MemoryTables()
+        self.now = START_TIME
+        self._index: dict[str, Cursor] = {}
+        stores = self.tables.stores()
+        self._ports: dict[str, object] = {"items": stores.items, "cursors": stores.cursors, "heads": stores.heads}
+
+    def clock(self) -> float:
+        """The time."""
+        return self.now
+
+    def apply(self, part: Call, rng: Random | None = None) -> Any:
+        """Do what one atomic part asks for. `rng` decides what eventually consistent answers show."""
+        if part.key == "cursors.waiting" and rng is not None:
+            return self._marked(rng, *part.args)
+        if part.key == "cursors.create":
+            # A repeated request must not be known by the identity of its row.
+            return self.tables.stores().cursors.create(replace(part.args[0]))
+        return getattr(self._ports[part.port], part.name)(*part.args)
+
+    def position(self, queue: str) -> int | None:
+        """Where a queue stands; None without a row."""
+        row = self.tables.cursors.get(queue)
+        return None if row is None else row.position
+
+    def trim(self, queue: str, seqs: list[int]) -> None:
+        """Delete items as a retention job would."""
+        held = self.tables.queues[queue]
+        for seq in seqs:
+            del held.slots[seq]
+            held.seqs.remove(seq)
+            held.seen.discard(seq)
+
+    def has_proof(self, queue: str) -> bool:
+        """Whether a stored message proves that the queue had a cursor row."""
+        return bool(self.tables.queue(queue).seen)
+
+    def lose_cursor(self, queue: str) -> None:
+        """Delete a cursor row, as an operator's mistake would."""
+        del self.tables.cursors[queue]
+
+    def copy(self) -> World:
+        """The same state in tables of its own."""
+        queues = {
+            name: MemoryQueue(dict(held.slots), list(held.seqs), set(held.seen))
+            for name, held in self.tables.queues.items()
+        }
+        twin = type(self)(MemoryTables(queues, dict(self.tables.cursors)))
+        twin.now = self.now
+        return twin
+
+    def describe(self) -> str:
+        """The state as text: equal for equal tables."""
+        queues = {
+            name: (sorted(held.slots.items()), sorted(held.seen)) for name, held in sorted(self.tables.queues.items())
+        }
+        return repr((queues, sorted(self.tables.cursors.items())))
+
+    def _marked(self, rng: Random, *args: Any) -> Any:
+        """The index of waiting queues, which may lag behind the rows."""
+        if rng.random() < 0.5:  # noqa: PLR2004  # as often current as not
+            self._index = dict(self.tables.cursors)
+        return MemoryCursorStore(MemoryTables(cursors=self._index)).waiting(*args)

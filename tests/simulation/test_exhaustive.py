@@ -1,0 +1,51 @@
+"""Every interleaving of three writers and three messages, with one crash and one repeated request anywhere."""
+
+import multiprocessing
+
+import pytest
+
+from stream_sort.testing.simulation.cases import CASES, Case, message, put
+from stream_sort.testing.simulation.exhaustive import Found, Search
+from stream_sort.testing.simulation.failure import SimulationFailure
+from stream_sort.testing.simulation.mutants import MUTANTS
+from stream_sort.testing.simulation.operations import Operation
+
+
+def search(index: int) -> Found | SimulationFailure:
+    try:
+        return Search(CASES[index]).run()
+    except SimulationFailure as failure:
+        return failure
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Found | SimulationFailure]:
+    largest_first = range(len(CASES) - 1, -1, -1)
+    with multiprocessing.get_context("spawn").Pool() as pool:
+        results = pool.map(search, largest_first, 1)
+    return {CASES[index].name: result for index, result in zip(largest_first, results, strict=True)}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_i1_i2_i5_and_i6_hold_in_every_interleaving(found: dict[str, Found | SimulationFailure], case: Case) -> None:
+    result = found[case.name]
+    if isinstance(result, SimulationFailure):
+        raise result
+    assert result.executions > result.states > 1_000
+
+
+def test_executions_are_counted_as_ways_to_interleave_the_calls() -> None:
+    alone = Search(Case("alone", (put(0),)), crashes=0, repeats=0).run()
+    assert (alone.executions, alone.states) == (1, 6)
+    crashes = Search(Case("alone", (put(0),)), crashes=1, repeats=0).run()
+    assert crashes.executions == 1 + 2 * 2, "before and after each of the two writes"
+
+
+def test_a_failure_shows_the_interleaving_that_leads_to_it() -> None:
+    batch = Case("batch", (Operation("put_many", messages=(message(0), message(2))), put(1)))
+    with pytest.raises(SimulationFailure) as caught:
+        Search(batch, MUTANTS["no-read-after-update"]).run()
+    failure = caught.value
+    assert failure.number == "I2"
+    assert any("writer1  items.put" in line for line in failure.lines)
+    assert failure.command == "python -m stream_sort.testing exhaustive --mutant no-read-after-update"
