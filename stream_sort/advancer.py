@@ -15,6 +15,7 @@ from stream_sort.core.outcomes import Advance
 from stream_sort.core.records import Cursor
 from stream_sort.errors import CursorLost
 from stream_sort.hints import Hint, Hints
+from stream_sort.proof import PROOF_PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,15 +29,13 @@ class Limits:
     """How far one step goes.
 
     `max_advance` caps one move of a cursor, so that each stream record stays digestible. The first page
-    of a look-ahead is sized to cost a read unit or two; later ones grow up to `max_page`. Before a cursor row
-    is created, the first `proof_page` messages are searched for proof that there was one.
+    of a look-ahead is sized to cost a read unit or two; later ones grow up to `max_page`.
     """
 
     max_advance: int = 1_000
     max_page: int = 1_000
     first_page_bytes: int = 8_192
     usual_item_bytes: int = 1_024
-    proof_page: int = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +89,7 @@ class _Walk:
         self._service = service
         self._limits = service.limits
         self._first_page = max(2, min(64, self._limits.first_page_bytes // item_bytes))
+        self._page = self._first_page
         self._own = own if isinstance(own, set | frozenset) else frozenset(own)
         self._start: int | None = None
         self._released = 0
@@ -132,7 +132,7 @@ class _Walk:
         """Create the row of a queue that has none, unless it was lost; True when there is nothing to do."""
         position = self.cursor.position
         # From the lowest seq there can be: a queue that was opened lower holds its proof below our own start.
-        look = self._service.items.look(self.queue, MIN_SEQ - 1, max(self._first_page, self._limits.proof_page))
+        look = self._service.items.look(self.queue, MIN_SEQ - 1, max(self._first_page, PROOF_PAGE))
         if look.cursor_seen:
             # Whoever stored that message saw a row, and rows are never deleted by us.
             if self._read_row():
@@ -162,14 +162,14 @@ class _Walk:
 
     def _look_ahead(self, after: int) -> int:
         """The end of the run that goes on after `after`, within the cap on one move."""
-        end, limit = after, self._first_page
+        end = after
         while (room := self._limits.max_advance - (end - self.cursor.position)) > 0:
-            look = self._service.items.look(self.queue, end, min(limit, room))
+            look = self._service.items.look(self.queue, end, min(self._page, room))
             end = run_through(end, look.seqs)
             self._note_beyond(end, look)
             if not look.more or self._beyond is not None:
                 break
-            limit = min(limit * 4, self._limits.max_page)
+            self._page = min(self._page * 4, self._limits.max_page)
         return end
 
     def _note_beyond(self, end: int, look: Look) -> None:
@@ -209,13 +209,19 @@ class _Walk:
         if self._beyond is not None and self._beyond > position:
             waits.append(self._beyond)
         beyond = min(waits, default=None)
-        if beyond is not None and self.cursor.waiting_since is None:
-            self._mark_waiting()
+        if waits:
+            self._mark_waiting(max(waits))
         old = position if self._start is None else self._start
         return Reach(Advance(self.queue, old, position, self._released), self.cursor, beyond)
 
-    def _mark_waiting(self) -> None:
-        """Leave a hint for the sweep; if it is refused, whoever moved the cursor saw what waits."""
-        now = self._service.clock()
-        if self._service.cursors.set_waiting(self.cursor, now):
-            self.cursor = replace(self.cursor, waiting_since=now)
+    def _mark_waiting(self, last: int) -> None:
+        """Leave a hint for the sweep, unless all up to `last` is released by now.
+
+        If it is refused, somebody moved the cursor, perhaps with no look at what waits: try where it stands now.
+        """
+        while self.cursor.waiting_since is None and self.cursor.position < last:
+            now = self._service.clock()
+            if self._service.cursors.set_waiting(self.cursor, now):
+                self.cursor = replace(self.cursor, waiting_since=now)
+            elif not self._read_row():
+                return

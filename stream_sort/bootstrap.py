@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     class Tuning(TypedDict, total=False):
         """Settings that most users leave alone; see Settings."""
 
-        gap_policy: str
+        gap_policy: str | GapPolicy
         deadline: float
         max_advance: int
         window: int
@@ -54,7 +54,7 @@ class StreamSorter(Sorter):
             seq_key=seq_key,
             first_seq=first_seq,
             on_conflict=on_conflict,
-            **tuning,
+            **_plain(tuning),
         )
         super().__init__(_dynamodb(settings, client), _options(settings), clock)
 
@@ -79,7 +79,7 @@ class StreamSorter(Sorter):
         from stream_sort.stores.memory import MemoryTables  # noqa: PLC0415  # one of two stores is loaded
 
         settings = Settings(
-            queue_key=queue_key, seq_key=seq_key, first_seq=first_seq, on_conflict=on_conflict, **tuning
+            queue_key=queue_key, seq_key=seq_key, first_seq=first_seq, on_conflict=on_conflict, **_plain(tuning)
         )
         return cls._wired(settings, MemoryTables().stores(), clock)
 
@@ -94,10 +94,15 @@ class StreamSorter(Sorter):
         return sorter
 
 
+def _plain(tuning: Tuning) -> Any:
+    """The settings as the environment would give them."""
+    return {**tuning, "gap_policy": str(tuning["gap_policy"])} if "gap_policy" in tuning else tuning
+
+
 def _options(settings: Settings) -> Options:
     try:
         check_seq(settings.first_seq, "first_seq")
-        policy = GapPolicy.parse(settings.gap_policy)
+        policy = GapPolicy.parse(str(settings.gap_policy))
     except InvalidInput as error:
         raise SettingsError(str(error)) from error
     return Options(

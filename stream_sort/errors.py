@@ -79,6 +79,7 @@ class InvalidQueue(InvalidInput):
     def __init__(self, queue: object, problem: str) -> None:
         super().__init__(f"queue {shown(queue)}: {problem}")
         self.queue = queue
+        self.problem = problem
 
 
 class InvalidMessage(InvalidInput):

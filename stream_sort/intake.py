@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import KeyNames, Message, check_message, same_value
 from stream_sort.core.outcomes import Status
-from stream_sort.core.records import Arrival
-from stream_sort.errors import InvalidMessage, StoreUnavailable, StreamSortError
+from stream_sort.core.records import Arrival, Cursor
+from stream_sort.errors import CursorLost, InvalidMessage, StoreMisconfigured, StoreUnavailable, StreamSortError
 from stream_sort.hints import Hint, Hints
+from stream_sort.proof import had_cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from stream_sort.core.records import Cursor, Item
+    from stream_sort.core.records import Item
     from stream_sort.inflight import InFlight
     from stream_sort.ports import Clock, CursorStore, ItemStore
 
@@ -40,6 +41,15 @@ class Window:
                 seqs.setdefault(message.queue, set()).add(message.seq)
         return seqs
 
+    def refuse_before(self, queue: str, first_seq: int, check: Callable[[Message, int], None]) -> None:
+        """Refuse what was stored while its queue was opened further on: it will never be released."""
+        for index, message in self.messages:
+            if message.queue == queue and message.seq < first_seq:
+                try:
+                    check(message, first_seq)
+                except InvalidMessage as error:
+                    self.outcomes[index] = (message.document, error)
+
 
 @dataclass(frozen=True, slots=True)
 class Intake:
@@ -54,21 +64,45 @@ class Intake:
     in_flight: InFlight
 
     def learn(self, queue: str) -> Hint:
-        """What is known of a queue; read once a process.
-
-        It is read before the store, so that the message can carry proof of the cursor row. It decides
-        nothing: what decides is read after the store.
-        """
+        """What is known of a queue; read once a process. It decides nothing: what decides is read after the store."""
         hint = self.hints.recall(queue)
-        if hint is None:
-            hint = Hint(self.cursors.get(queue))
-            if hint.cursor is not None:
-                self.hints.remember(queue, hint)
-        return hint
+        return Hint(self.cursors.get(queue)) if hint is None else hint
+
+    def begin(self, message: Message, hint: Hint) -> Hint:
+        """Make sure that the queue of a message has a cursor row before the message is stored.
+
+        So every message carries the proof that there was a row, should it ever be lost.
+        """
+        row = hint.cursor
+        if row is not None and message.seq < row.first_seq:
+            # What is remembered may be old, and to refuse is a decision: it needs a read.
+            row = self.cursors.get(message.queue)
+        self.check_start(message, self.first_seq if row is None else row.first_seq)
+        if row is None:
+            row = self._create(message.queue)
+            self.check_start(message, row.first_seq)
+        known = hint if row is hint.cursor else Hint(row)
+        self.hints.remember(message.queue, known)
+        return known
+
+    def check_start(self, message: Message, first_seq: int) -> None:
+        """Refuse a message from before the start of its queue."""
+        if message.seq < first_seq:
+            problem = f"the queue starts at {first_seq}"
+            raise InvalidMessage(problem, queue=message.queue, seq=message.seq, field=self.keys.seq)
+
+    def _create(self, queue: str) -> Cursor:
+        if not had_cursor(self.items, queue):
+            return self.cursors.create(Cursor(queue, self.first_seq - 1, self.first_seq)).cursor
+        # Somebody saw a row: it was made just now, or it is lost.
+        row = self.cursors.get(queue)
+        if row is None:
+            raise CursorLost(queue)
+        return row
 
     def store(self, message: Message, hint: Hint) -> Status:
         """Store one message, or raise."""
-        there = self.items.put(self._arrival(message, hint), self.clock())
+        there = self.items.put(_arrival(message, hint), self.clock())
         return self._judge(message, there)
 
     def windows(self, documents: Iterable[Any], length: int) -> Iterator[Window]:
@@ -92,11 +126,13 @@ class Intake:
             try:
                 if isinstance(hint, StreamSortError):
                     raise hint
-                arrival = self._arrival(message, hint)
+                hint = window.hints[message.queue] = self.begin(message, hint)
+            except StoreMisconfigured:
+                raise
             except StreamSortError as error:
                 window.outcomes[index] = (message.document, error)
             else:
-                arrivals.setdefault((message.queue, message.seq), arrival)
+                arrivals.setdefault((message.queue, message.seq), _arrival(message, hint))
         answers = dict(zip(arrivals, self.items.put_many(list(arrivals.values()), self.clock()), strict=True))
         for index, message in window.messages:
             slot = (message.queue, message.seq)
@@ -125,20 +161,6 @@ class Intake:
             window.size += message.size
         window.outcomes.append((document, outcome))
 
-    def _arrival(self, message: Message, hint: Hint) -> Arrival:
-        cursor = hint.cursor
-        if message.seq < self._start(cursor):
-            # What is remembered may be old, and to refuse is a decision: it needs a read.
-            cursor = self.cursors.get(message.queue)
-        first_seq = self._start(cursor)
-        if message.seq < first_seq:
-            problem = f"the queue starts at {first_seq}"
-            raise InvalidMessage(problem, queue=message.queue, seq=message.seq, field=self.keys.seq)
-        return Arrival(message, None if cursor is None else cursor.position)
-
-    def _start(self, cursor: Cursor | None) -> int:
-        return self.first_seq if cursor is None else cursor.first_seq
-
     def _outcome(
         self, message: Message, first: Message, answer: Item | StreamSortError | None
     ) -> Status | StreamSortError:
@@ -150,7 +172,9 @@ class Intake:
             return Status.DUPLICATE if same else Status.CONFLICT
         try:
             return self._judge(message, answer)
-        except StoreUnavailable as error:
+        except StoreMisconfigured:
+            raise
+        except StreamSortError as error:
             return error
 
     def _judge(self, message: Message, there: Item | None) -> Status:
@@ -161,3 +185,7 @@ class Intake:
         if there.late is None:
             there = self.items.keep_late(message, self.clock())
         return Status.LATE if same_value(there.late, message.document) else Status.CONFLICT
+
+
+def _arrival(message: Message, hint: Hint) -> Arrival:
+    return Arrival(message, None if hint.cursor is None else hint.cursor.position)

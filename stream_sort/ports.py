@@ -101,7 +101,7 @@ class CursorStore(Protocol):
     def restart(self, cursor: Cursor, first_seq: int) -> Move | None:
         """Let an untouched queue start at another seq.
 
-        5. Only if position and first_seq are those of `cursor`; answers as `move`.
+        5. Only if position, first_seq and waiting mark are those of `cursor`; answers as `move`.
         """
 
     def set_waiting(self, cursor: Cursor, since: float | None) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.advancer import Advancer, Limits, Reach
-from stream_sort.core.message import MIN_SEQ, KeyNames, check_message, check_queue, check_seq
+from stream_sort.core.message import MIN_SEQ, KeyNames, check_message, check_queue, check_seq, is_text
 from stream_sort.core.outcomes import Advance, PutResult, QueueState, Skip, Status
 from stream_sort.core.policy import GapPolicy
 from stream_sort.core.records import Cursor
@@ -24,9 +25,10 @@ from stream_sort.hints import Hint, Hints
 from stream_sort.inflight import InFlight
 from stream_sort.inspector import Inspector
 from stream_sort.intake import Intake, Window
+from stream_sort.proof import had_cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from stream_sort.ports import Clock, Stores
 
@@ -90,9 +92,10 @@ class Sorter:
         retryable error the outcome is not known: put it again, as often as needed.
         """
         checked = check_message(message, self._options.keys)
-        hint = self._intake.learn(checked.queue)
+        hint = self._intake.begin(checked, self._intake.learn(checked.queue))
         status = self._intake.store(checked, hint)
         reach = self._advancer.advance(checked.queue, {checked.seq}, hint, checked.size)
+        self._intake.check_start(checked, reach.cursor.first_seq)
         if status is Status.CONFLICT and self._options.raise_conflicts:
             raise SequenceConflict(checked.queue, checked.seq)
         return replace(reach.advance, status=status)
@@ -143,6 +146,8 @@ class Sorter:
 
     def explain(self, queue: str, limit: int = 10_000) -> QueueState:
         """Why the queue is where it is, and what would free it; looks at about `limit` slots."""
+        if check_seq(limit, "limit") < 1:
+            raise InvalidInput(f"limit is {limit}; it must be at least 1")
         cursor = self._cursor(queue)
         return self._inspector.explain(cursor, cursor.policy or self._options.gap_policy, limit)
 
@@ -152,9 +157,9 @@ class Sorter:
         A slot that holds a message is left as it is. Nothing at or below the position is touched.
         """
         position = self._cursor(queue).position
-        if not isinstance(reason, str) or len(reason.encode("utf-8", "replace")) > MAX_REASON_BYTES:
+        if not isinstance(reason, str) or not is_text(reason) or len(reason.encode()) > MAX_REASON_BYTES:
             raise InvalidInput(f"a reason is text of at most {MAX_REASON_BYTES} bytes")
-        wanted = (check_seq(seq) for seq in ([seqs] if isinstance(seqs, int) else seqs))
+        wanted = (check_seq(seq) for seq in (seqs if isinstance(seqs, Iterable) else [seqs]))
         ahead = (seq for seq in wanted if seq > position)
         skipped: list[int] = []
         while chunk := list(dict.fromkeys(islice(ahead, SKIP_CHUNK))):
@@ -207,34 +212,36 @@ class Sorter:
         sizes = max((message.size for _, message in window.messages), default=0)
         taken = window.taken()
         reached = self._in_flight.map(lambda queue: self._try_advance(queue, taken[queue], window, sizes), list(taken))
-        for queue, advance in zip(taken, reached, strict=True):
-            if isinstance(advance, Advance):
-                result.join(advance)
+        for queue, reach in zip(taken, reached, strict=True):
+            if isinstance(reach, Reach):
+                window.refuse_before(queue, reach.cursor.first_seq, self._intake.check_start)
+                result.join(reach.advance)
             else:
-                result.stalled.append((queue, advance))
+                result.stalled.append((queue, reach))
         for document, outcome in window.outcomes:
             if isinstance(outcome, Status):
                 result.count(outcome, document)
             elif outcome is not None:
                 result.rejected.append((document, outcome))
 
-    def _try_advance(self, queue: str, own: set[int], window: Window, item_bytes: int) -> Advance | StreamSortError:
+    def _try_advance(self, queue: str, own: set[int], window: Window, item_bytes: int) -> Reach | StreamSortError:
         hint = window.hints[queue]
         try:
             known = hint if isinstance(hint, Hint) else None
-            return self._advancer.advance(queue, own, known, item_bytes).advance
+            return self._advancer.advance(queue, own, known, item_bytes)
         except StoreMisconfigured:
             raise
         except StreamSortError as error:
             return error
 
     def _cursor(self, queue: str) -> Cursor:
+        return self._row(queue) or self._unbegun(queue)
+
+    def _row(self, queue: str) -> Cursor | None:
+        """The row of a queue, None if there never was one."""
         cursors = self._stores.cursors
         row = cursors.get(check_queue(queue))
-        if row is None:
-            at, page = self._unbegun(queue), self._options.limits.proof_page
-            if not self._stores.items.look(queue, MIN_SEQ - 1, page).cursor_seen:
-                return at
+        if row is None and had_cursor(self._stores.items, queue):
             # Somebody saw a row: it was made just now, or it is lost.
             row = cursors.get(queue)
             if row is None:
@@ -246,23 +253,23 @@ class Sorter:
 
     def _start(self, queue: str, first_seq: int) -> None:
         cursors = self._stores.cursors
-        row = cursors.get(queue)
+        row = self._row(queue)
         while row is None or row.first_seq != first_seq:
             at = row or self._unbegun(queue)
             if at.position >= at.first_seq or at.first_seq != self._options.first_seq:
                 raise QueueExists(queue, at.position, at.first_seq)
-            look = self._stores.items.look(queue, MIN_SEQ - 1, self._options.limits.proof_page)
-            if row is None and look.cursor_seen:
-                # Somebody saw a row: it was made just now, or it is lost.
-                row = cursors.get(queue)
-                if row is None:
-                    raise CursorLost(queue)
+            if at.waiting_since is not None:
+                # Whoever stores a message after our look sets the mark, and the restart is refused.
+                cursors.set_waiting(at, None)
+                row = self._row(queue)
                 continue
+            look = self._stores.items.look(queue, MIN_SEQ - 1, 1)
             if look.seqs and look.seqs[0] < first_seq:
+                self.advance(queue)
                 raise QueueExists(queue, at.position, at.first_seq, stored=look.seqs[0])
             if row is None:
                 row = cursors.create(Cursor(queue, first_seq - 1, first_seq)).cursor
             else:
                 move = cursors.restart(row, first_seq)
-                row = move.cursor if move else None
+                row = self._row(queue) if move is None else move.cursor
         self._intake.hints.remember(queue, Hint(row))

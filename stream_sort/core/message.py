@@ -69,8 +69,7 @@ def check_message(document: object, keys: KeyNames) -> Message:
         _check_seq_of(document, keys)
         size = sum(1 + _field_size(name, value) for name, value in document.items())
     except InvalidQueue as bad:
-        problem = str(bad).split(": ", 1)[1]
-        raise InvalidMessage(problem, queue=queue, seq=seq, field=keys.queue) from None
+        raise InvalidMessage(bad.problem, queue=queue, seq=seq, field=keys.queue) from None
     except _Unstorable as bad:
         raise InvalidMessage(bad.problem, queue=queue, seq=seq, field=bad.path()) from None
     if size > MAX_MESSAGE_BYTES:
@@ -101,6 +100,11 @@ def check_seq(seq: object, name: str = "seq") -> int:
     if not MIN_SEQ <= seq <= MAX_SEQ:
         raise InvalidInput(f"{name} {shown(seq)} is outside {MIN_SEQ} to {MAX_SEQ}")
     return seq
+
+
+def is_text(value: str) -> bool:
+    """Whether a str can be written as UTF-8: it has no lone surrogates."""
+    return not any(unicodedata.category(char) == "Cs" for char in value)
 
 
 def same_value(one: Any, other: Any) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import ClassVar
 
-from stream_sort.errors import InvalidInput
+from stream_sort.errors import InvalidInput, shown
 
+LONGEST = 10_000_000_000
 _SKIP_AFTER = re.compile(r"skip after (\d+(?:\.\d+)?)\s*(?:s|sec|second|seconds)?", re.IGNORECASE)
 
 
@@ -24,8 +25,9 @@ class GapPolicy:
         after = self.skip_after
         if after is None:
             return
-        if isinstance(after, bool) or not isinstance(after, int | float) or not math.isfinite(after) or after < 0:
-            raise InvalidInput(f"skip_after is a number of seconds, 0 or more, not {after!r}")
+        if isinstance(after, bool) or not isinstance(after, int | float) or not 0 <= after <= LONGEST:
+            raise InvalidInput(f"skip_after is a number of seconds, 0 to {LONGEST:,}, not {shown(after)}")
+        object.__setattr__(self, "skip_after", float(after))
 
     @classmethod
     def parse(cls, text: str) -> GapPolicy:
@@ -34,11 +36,15 @@ class GapPolicy:
             return cls.WAIT
         match = _SKIP_AFTER.fullmatch(text.strip())
         if not match:
-            raise InvalidInput(f"gap policy {text!r:.80}: must be 'wait' or 'skip after N seconds'")
+            raise InvalidInput(f"gap policy {shown(text)}: must be 'wait' or 'skip after N seconds'")
         return cls(float(match[1]))
 
     def __str__(self) -> str:
-        return "wait" if self.skip_after is None else f"skip after {self.skip_after:g} seconds"
+        if self.skip_after is None:
+            return "wait"
+        # All its digits and no exponent, so that it reads back as it is.
+        seconds = f"{Decimal(repr(self.skip_after)):f}"
+        return f"skip after {seconds.removesuffix('.0')} seconds"
 
 
 GapPolicy.WAIT = GapPolicy()

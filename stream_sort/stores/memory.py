@@ -149,7 +149,7 @@ class MemoryCursorStore:
         """See CursorStore."""
         with self._tables.lock:
             row = self._tables.cursors.get(cursor.queue)
-            if row is None or (row.position, row.first_seq) != (cursor.position, cursor.first_seq):
+            if row is None or _start(row) != _start(cursor):
                 return _lost(row)
             return self._write(replace(row, position=first_seq - 1, first_seq=first_seq))
 
@@ -203,6 +203,10 @@ class MemoryHeadReader:
         """See HeadReader."""
         with self._tables.lock:
             return Head(self._tables.cursors.get(queue), seq in self._tables.queue(queue).slots)
+
+
+def _start(row: Cursor) -> tuple[int, int, float | None]:
+    return row.position, row.first_seq, row.waiting_since
 
 
 def _lost(row: Cursor | None) -> Move | None:

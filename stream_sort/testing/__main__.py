@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from stream_sort.testing.simulation.cases import CASES
+from stream_sort.testing.simulation.cases import CASES, SLOW_CASES
 from stream_sort.testing.simulation.exhaustive import Search
 from stream_sort.testing.simulation.failure import SimulationFailure
 from stream_sort.testing.simulation.hunt import hunt_by_search, hunt_by_seeds
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         case "replay":
             return _replay(options.seed, _variant(options.mutant))
         case "exhaustive":
-            return _exhaustive(_variant(options.mutant))
+            return _exhaustive(_variant(options.mutant), slow=options.slow)
     return _mutants()
 
 
@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     search = commands.add_parser("exhaustive", help="search every interleaving of a few small cases")
     for command in (replay, search):
         command.add_argument("--mutant", choices=sorted(MUTANTS), help="run a known-bad variant instead")
+    search.add_argument("--slow", action="store_true", help="also the cases that take minutes and gigabytes")
     commands.add_parser("mutants", help="show that every known-bad variant is caught")
     return parser
 
@@ -78,8 +79,8 @@ def _replay(seed: int, variant: Variant) -> int:
     return 0
 
 
-def _exhaustive(variant: Variant) -> int:
-    for case in CASES:
+def _exhaustive(variant: Variant, *, slow: bool) -> int:
+    for case in CASES + SLOW_CASES if slow else CASES:
         began = time.monotonic()
         try:
             found = Search(case, variant).run()

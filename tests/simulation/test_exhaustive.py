@@ -4,11 +4,10 @@ import multiprocessing
 
 import pytest
 
-from stream_sort.testing.simulation.cases import CASES, Case, message, put
+from stream_sort.testing.simulation.cases import CASES, Case, put, put_many
 from stream_sort.testing.simulation.exhaustive import Found, Search
 from stream_sort.testing.simulation.failure import SimulationFailure
 from stream_sort.testing.simulation.mutants import MUTANTS
-from stream_sort.testing.simulation.operations import Operation
 
 
 def search(index: int) -> Found | SimulationFailure:
@@ -35,14 +34,14 @@ def test_i1_i2_i5_and_i6_hold_in_every_interleaving(found: dict[str, Found | Sim
 
 
 def test_executions_are_counted_as_ways_to_interleave_the_calls() -> None:
-    alone = Search(Case("alone", (put(0),)), crashes=0, repeats=0).run()
-    assert (alone.executions, alone.states) == (1, 6)
-    crashes = Search(Case("alone", (put(0),)), crashes=1, repeats=0).run()
-    assert crashes.executions == 1 + 2 * 2, "before and after each of the two writes"
+    alone = Search(Case("alone", (put(0),), crashes=0, repeats=0)).run()
+    assert (alone.executions, alone.states) == (1, 7)
+    crashes = Search(Case("alone", (put(0),), repeats=0)).run()
+    assert crashes.executions == 1 + 2 * 3, "before and after each of the three writes"
 
 
 def test_a_failure_shows_the_interleaving_that_leads_to_it() -> None:
-    batch = Case("batch", (Operation("put_many", messages=(message(0), message(2))), put(1)))
+    batch = Case("batch", (put_many(0, 2), put(1)))
     with pytest.raises(SimulationFailure) as caught:
         Search(batch, MUTANTS["no-read-after-update"]).run()
     failure = caught.value

@@ -1,8 +1,11 @@
 """A simulator that finds nothing proves nothing: every known-bad variant breaks an invariant where it looks."""
 
+from functools import cache
+
 import pytest
 
-from stream_sort.testing.simulation.hunt import SEEDS_ONLY, hunt_by_search, hunt_by_seeds
+from stream_sort.testing.simulation.failure import SimulationFailure
+from stream_sort.testing.simulation.hunt import SEARCH_ONLY, SEEDS_ONLY, hunt_by_search, hunt_by_seeds
 from stream_sort.testing.simulation.mutants import MUTANTS
 from stream_sort.testing.simulation.simulator import simulate
 
@@ -10,23 +13,29 @@ BROKEN = {
     "unconditional-move": {"I1", "I6"},
     "exit-on-lost-condition": {"I2"},
     "no-read-after-update": {"I2"},
-    "only-the-next": {"I2"},
-    "stale-reads": {"I2"},
+    "only-the-next": {"I2", "I10"},
+    "stale-reads": {"I2", "I10"},
     "errors-are-empty": {"I10"},
     "skip-by-moving": {"I1"},
     "overwriting-puts": {"I6"},
     "recreated-cursor": {"I10"},
+    "mark-tried-once": {"I2"},
     "trusted-hint": {"I2"},
 }
+
+
+@cache
+def caught_by_seeds(name: str) -> SimulationFailure | None:
+    return hunt_by_seeds(MUTANTS[name])
 
 
 def test_every_mutant_is_hunted() -> None:
     assert BROKEN.keys() == MUTANTS.keys()
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", sorted(MUTANTS.keys() - SEARCH_ONLY))
 def test_seeds_catch_the_mutant_and_name_what_it_breaks(name: str) -> None:
-    failure = hunt_by_seeds(MUTANTS[name])
+    failure = caught_by_seeds(name)
     assert failure is not None, "not caught"
     assert failure.number in BROKEN[name], str(failure)
 
@@ -38,14 +47,14 @@ def test_the_exhaustive_search_catches_the_mutant(name: str) -> None:
     assert failure.number in BROKEN[name], str(failure)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", sorted(MUTANTS.keys() - SEARCH_ONLY))
 def test_the_services_as_they_ship_pass_the_seed_that_catches_the_mutant(name: str) -> None:
-    failure = hunt_by_seeds(MUTANTS[name])
+    failure = caught_by_seeds(name)
     assert failure is not None
     simulate(int(failure.where.removeprefix("seed ")))
 
 
 def test_a_mutant_is_gone_when_its_run_ends() -> None:
-    assert hunt_by_seeds(MUTANTS["no-read-after-update"]) is not None
+    assert caught_by_seeds("no-read-after-update") is not None
     for seed in range(20):
         simulate(seed)

@@ -3,7 +3,7 @@
 import pytest
 
 from stream_sort.testing.__main__ import main
-from stream_sort.testing.simulation.failure import SimulationFailure
+from stream_sort.testing.simulation.hunt import hunt_by_seeds
 from stream_sort.testing.simulation.mutants import MUTANTS
 from stream_sort.testing.simulation.simulator import simulate
 from stream_sort.testing.simulation.soak import Soaked, soak
@@ -53,13 +53,12 @@ def test_two_seeds_take_different_courses() -> None:
 
 
 def test_a_failure_names_the_invariant_the_seed_the_trace_and_the_command_to_see_it_again() -> None:
-    with pytest.raises(SimulationFailure) as caught:
-        simulate(0, MUTANTS["skip-by-moving"])
-    failure = caught.value
+    failure = hunt_by_seeds(MUTANTS["skip-by-moving"])
+    assert failure is not None
     assert failure.number == "I1"
-    assert failure.command == "python -m stream_sort.testing replay 0 --mutant skip-by-moving"
+    assert failure.command == f"python -m stream_sort.testing replay {failure.where[5:]} --mutant skip-by-moving"
     assert failure.lines[0].split()[:1] == ["1"]
-    for part in ("seed 0: I1:", "cursors.move(", failure.command, *failure.lines):
+    for part in (f"{failure.where}: I1:", "cursors.move(", failure.command, *failure.lines):
         assert part in str(failure)
 
 
@@ -71,7 +70,9 @@ def test_replay_prints_the_whole_trace_of_a_seed(capsys: pytest.CaptureFixture[s
 
 
 def test_replay_of_a_failing_seed_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "0", "--mutant", "overwriting-puts"]) == 1
+    failure = hunt_by_seeds(MUTANTS["overwriting-puts"])
+    assert failure is not None
+    assert main(failure.command.split()[3:]) == 1
     assert "I6" in capsys.readouterr().out
 
 

@@ -24,9 +24,10 @@ from stream_sort import (
     StreamSorter,
     TableNotFound,
 )
-from stream_sort.core.message import Message
+from stream_sort.core.message import KeyNames, Message, check_message
 from stream_sort.core.records import Arrival
 from stream_sort.stores.dynamodb.calls import Calls
+from stream_sort.stores.dynamodb.tables import TableNames, cursor_table, items_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -265,6 +266,65 @@ def test_an_empty_page_that_goes_on_is_not_the_end(client: Faulty, sorter: Strea
 def test_a_table_name_that_cannot_be_one_is_refused(client: Faulty, name: Any) -> None:
     with pytest.raises(SettingsError, match="table name"):
         StreamSorter(items_table=name, client=client)
+
+
+def test_one_table_cannot_be_both(client: Faulty) -> None:
+    with pytest.raises(SettingsError, match="both 'Items'"):
+        StreamSorter("Items", "Items", client=client)
+
+
+def test_rows_that_others_wrote_are_named_not_stumbled_over(client: Faulty, sorter: StreamSorter) -> None:
+    client.put_item(TableName="Cursor", Item={"queue": {"S": "foreign"}})
+    client.put_item(TableName="Items", Item={"queue": {"S": "half"}, "seq": {"N": "0.5"}})
+    with pytest.raises(SettingsError, match="without 'seq'"):
+        sorter.position("foreign")
+    with pytest.raises(StoreError, match=r"'seq' = 0\.5, which is no whole number"):
+        sorter.gaps("half")
+
+
+def test_a_policy_in_unknown_words_skips_nothing_and_stops_nobody(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put(message(0))
+    change = {"TableName": "Cursor", "Key": {"queue": {"S": "q"}}, "UpdateExpression": "SET #p = :p"}
+    names, values = {"#p": "_ss_policy"}, {":p": {"S": "skip when it rains"}}
+    client.update_item(**change, ExpressionAttributeNames=names, ExpressionAttributeValues=values)
+    assert sorter.put(message(1)).new == 1
+    assert str(sorter.policy("q")) == "wait"
+
+
+def test_a_cursor_table_without_its_index_or_with_other_types_is_refused(client: Faulty) -> None:
+    request = cursor_table(TableNames("Items", "Bare", KeyNames()))
+    del request["GlobalSecondaryIndexes"]
+    client.create_table(**{**request, "AttributeDefinitions": request["AttributeDefinitions"][:1]})
+    with pytest.raises(SettingsError, match="without the index 'waiting'"):
+        StreamSorter(cursor_table="Bare", client=client).create_tables()
+    request = items_table(TableNames("Texts", "Cursor", KeyNames()))
+    request["AttributeDefinitions"][1]["AttributeType"] = "S"
+    client.create_table(**request)
+    with pytest.raises(SettingsError, match="exists with other keys"):
+        StreamSorter("Texts", client=client).create_tables()
+
+
+def test_a_duplicate_that_cannot_be_fetched_is_reported_alone(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put_many([message(0), message(1)])
+    duplicate = {"Error": {"Code": "DuplicateItem"}}
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, duplicate, {})]
+    client.before = {"batch_get_item": [refusal(THROTTLE)] * 1_000}
+    fresh = StreamSorter(client=client, deadline=0.3, in_flight=1)
+    answers = fresh.stores.items.put_many([arrival(0), arrival(2)], 0.0)
+    assert isinstance(answers[0], StoreUnavailable)
+    assert answers[1] is None
+
+
+def arrival(seq: int) -> Arrival:
+    return Arrival(check_message(message(seq), KeyNames()), -1)
+
+
+def test_expired_credentials_do_not_end_batching(client: Faulty, sorter: StreamSorter) -> None:
+    client.before = {"batch_execute_statement": [refusal("ExpiredTokenException")]}
+    with pytest.raises(CredentialsError):
+        sorter.put_many([message(0), message(1)])
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, {}, {})]
+    assert sorter.put_many([message(0), message(1)]).accepted == 2
 
 
 def test_no_region_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:

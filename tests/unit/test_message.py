@@ -38,6 +38,7 @@ def test_a_queue_is_any_printable_text(name: str) -> None:
     [
         ("", "at least one character"),
         ("a\nb", "control character U+000A"),
+        ("a: b\n", "control character U+000A"),
         ("\x7f", "control character U+007F"),
         ("\x9b31m", "control character U+009B"),
         ("a\ud800", "lone surrogate U+D800"),

@@ -140,6 +140,7 @@ def test_i10_an_unreadable_cursor_rejects_its_queue_and_no_other() -> None:
 
 def test_i7_a_queue_that_cannot_be_advanced_is_named_and_delays_no_other() -> None:
     sorter = StreamSorter.in_memory()
+    sorter.put(message(0, "bad"))
     items = sorter.stores.items
     look = items.look
 
@@ -149,7 +150,7 @@ def test_i7_a_queue_that_cannot_be_advanced_is_named_and_delays_no_other() -> No
         return look(queue, after, limit)
 
     items.look = failing  # type: ignore[method-assign]
-    result = sorter.put_many([message(0, "bad"), message(0, "good")])
+    result = sorter.put_many([message(1, "bad"), message(0, "good")])
     assert result.accepted == 2
     assert [queue for queue, _ in result.stalled] == ["bad"]
     assert sorter.position("good") == 0

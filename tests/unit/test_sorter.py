@@ -103,7 +103,7 @@ def test_skip_leaves_stored_messages_and_released_ranges_alone(sorter: StreamSor
     assert [found["seq"] for found in sorter.read("q")] == [0, 1, 3]
 
 
-@pytest.mark.parametrize("seqs", ["abc", [True], [1.5], [2**70]])
+@pytest.mark.parametrize("seqs", ["abc", [True], [1.5], [2**70], None, 1.5])
 def test_skip_refuses_what_is_no_seq(sorter: StreamSorter, seqs: Any) -> None:
     with pytest.raises(InvalidInput):
         sorter.skip("q", seqs)
@@ -112,6 +112,8 @@ def test_skip_refuses_what_is_no_seq(sorter: StreamSorter, seqs: Any) -> None:
 def test_skip_refuses_a_reason_that_would_not_fit(sorter: StreamSorter) -> None:
     with pytest.raises(InvalidInput, match="256 bytes"):
         sorter.skip("q", 0, reason="é" * 200)
+    with pytest.raises(InvalidInput, match="256 bytes"):
+        sorter.skip("q", 0, reason="\ud800")
 
 
 def test_a_released_range_with_a_hole_raises_where_it_is_met(sorter: StreamSorter) -> None:
@@ -154,6 +156,9 @@ def test_gaps_and_explain_say_what_is_missing_and_what_would_free_it(sorter: Str
     assert "skip('q', range(1, 3))" in state.remedy
     assert state.complete
     assert not sorter.explain("q", limit=2).complete
+    for limit in (0, -1, "x", None):
+        with pytest.raises(InvalidInput, match="limit"):
+            sorter.explain("q", limit=limit)  # type: ignore[arg-type]
 
 
 def test_explain_of_a_whole_and_of_an_unknown_queue_says_that_nothing_waits(sorter: StreamSorter) -> None:
@@ -195,6 +200,47 @@ def test_i5_a_queue_does_not_start_above_a_stored_message(sorter: StreamSorter) 
     sorter.put(message(5))
     with pytest.raises(QueueExists, match="seq 5 is stored"):
         sorter.open("q", first_seq=6)
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+def test_i5_a_message_that_comes_while_its_queue_is_opened_above_it_is_not_accepted_in_vain(
+    sorter: StreamSorter, *, waiting: bool
+) -> None:
+    if waiting:
+        sorter.put(message(15))
+    other = beside(sorter)
+    look = sorter.stores.items.look
+    came: list[Any] = []
+
+    def interrupted(queue: str, after: int, limit: int) -> Any:
+        answer = look(queue, after, limit)
+        if not came:
+            came.append(True)
+            came.append(other.put(message(3)).status)
+        return answer
+
+    sorter.stores.items.look = interrupted  # type: ignore[method-assign]
+    with pytest.raises(QueueExists, match="seq 3 is stored"):
+        sorter.open("q", first_seq=10)
+    assert came == [True, "accepted"]
+    assert sorter.gaps("q")[0] == range(3)
+    assert tables_of(sorter).cursors["q"].waiting_since is not None
+
+
+def test_i5_a_message_stored_just_before_its_queue_was_opened_above_it_is_refused(sorter: StreamSorter) -> None:
+    sorter.set_policy("q", "wait")
+    other = beside(sorter)
+    put = other.stores.items.put
+
+    def slowly(arrival: Any, now: float) -> Any:
+        # The opener looked before the message was stored, and is done before its writer reads the row.
+        sorter.open("q", first_seq=10)
+        return put(arrival, now)
+
+    other.stores.items.put = slowly  # type: ignore[method-assign]
+    with pytest.raises(InvalidMessage, match="starts at 10"):
+        other.put(message(3))
+    assert sorter.put(message(10)).new == 10
 
 
 def test_a_begun_queue_cannot_start_elsewhere(sorter: StreamSorter) -> None:
@@ -254,6 +300,20 @@ def test_i10_a_lost_cursor_is_named_by_a_process_that_never_saw_it(sorter: Strea
         with pytest.raises(CursorLost):
             call()
     assert tables_of(sorter).cursors == {}
+
+
+def test_i10_a_cursor_lost_after_a_single_batch_is_not_made_anew(sorter: StreamSorter) -> None:
+    sorter.put_many(message(seq) for seq in range(200))
+    tables_of(sorter).cursors.clear()
+    trimmed = tables_of(sorter).queues["q"]
+    for seq in range(50):
+        del trimmed.slots[seq]
+        trimmed.seqs.remove(seq)
+    for call in (lambda: beside(sorter).put(message(210)), lambda: beside(sorter).explain("q")):
+        with pytest.raises(CursorLost):
+            call()
+    assert beside(sorter).put_many([message(211), message(0, "r")]).accepted == 1
+    assert tables_of(sorter).cursors.keys() == {"r"}
 
 
 def test_i10_a_lost_cursor_stalls_its_own_queue_only(sorter: StreamSorter) -> None:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.policy import GapPolicy
 from stream_sort.core.records import Cursor, Head, Move, QueuePage
+from stream_sort.errors import InvalidInput
 from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.values import int_at, text_at
 
 if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.calls import Calls, Reply
@@ -60,13 +62,15 @@ class DynamoCursorStore:
     def restart(self, cursor: Cursor, first_seq: int) -> Move | None:
         """See CursorStore."""
         start_is_old = "#first_seq = :old_first"
+        mark_is_old, mark = _mark_is_old(cursor)
         return self._moved(
             self._update(
                 cursor.queue,
                 "SET #position = :new, #first_seq = :first",
-                f"{POSITION_IS_OLD} AND {start_is_old}",
-                {"#position": self._keys.seq, "#first_seq": tables.FIRST_SEQ},
+                f"{POSITION_IS_OLD} AND {start_is_old} AND {mark_is_old}",
+                {"#position": self._keys.seq, "#first_seq": tables.FIRST_SEQ, "#since": tables.WAITING_SINCE},
                 {
+                    **mark,
                     ":old": _number(cursor.position),
                     ":old_first": _number(cursor.first_seq),
                     ":new": _number(first_seq - 1),
@@ -78,12 +82,8 @@ class DynamoCursorStore:
     def set_waiting(self, cursor: Cursor, since: float | None) -> bool:
         """See CursorStore."""
         names = {"#position": self._keys.seq, "#waiting": tables.WAITING, "#since": tables.WAITING_SINCE}
-        values: Wire = {":old": _number(cursor.position)}
-        if cursor.waiting_since is None:
-            mark_is_old = "attribute_not_exists(#since)"
-        else:
-            mark_is_old = "#since = :old_since"
-            values[":old_since"] = _time(cursor.waiting_since)
+        mark_is_old, mark = _mark_is_old(cursor)
+        values: Wire = {":old": _number(cursor.position), **mark}
         if since is None:
             change = "REMOVE #waiting, #since"
         else:
@@ -124,7 +124,7 @@ class DynamoCursorStore:
         if start is not None:
             request = request | {"ExclusiveStartKey": start}
         body = self._calls(method, self._table, TableName=self._table, **request).body
-        return QueuePage(tuple(row[self._keys.queue]["S"] for row in body["Items"]), body.get("LastEvaluatedKey"))
+        return QueuePage(tuple(text_at(row, self._keys.queue) for row in body["Items"]), body.get("LastEvaluatedKey"))
 
     def _update(self, queue: str, change: str, condition: str, names: dict[str, str], values: Wire) -> Reply:
         request: dict[str, Any] = {"ExpressionAttributeValues": values} if values else {}
@@ -200,17 +200,32 @@ class DynamoHeadReader:
 
 def row_of(wire: Wire, queue_key: str, seq_key: str) -> Cursor:
     """The cursor that a row of the table holds; reads what a stream record shows, too."""
-    policy = wire.get(tables.POLICY)
-    position = int(wire[seq_key]["N"])
     return Cursor(
-        queue=wire[queue_key]["S"],
-        position=position,
-        first_seq=int(wire[tables.FIRST_SEQ]["N"]) if tables.FIRST_SEQ in wire else 0,
-        policy=None if policy is None else GapPolicy.parse(policy["S"]),
+        queue=text_at(wire, queue_key),
+        position=int_at(wire, seq_key),
+        first_seq=int_at(wire, tables.FIRST_SEQ) if tables.FIRST_SEQ in wire else 0,
+        policy=_policy(wire),
         waiting_since=_seconds(wire, tables.WAITING_SINCE),
         moved_at=_seconds(wire, tables.MOVED_AT),
-        nudges=int(wire[tables.NUDGES]["N"]) if tables.NUDGES in wire else 0,
+        nudges=int_at(wire, tables.NUDGES) if tables.NUDGES in wire else 0,
     )
+
+
+def _policy(wire: Wire) -> GapPolicy | None:
+    """The policy of a row; one that others wrote in words we do not know skips nothing."""
+    if tables.POLICY not in wire:
+        return None
+    try:
+        return GapPolicy.parse(text_at(wire, tables.POLICY))
+    except InvalidInput:
+        return GapPolicy.WAIT
+
+
+def _mark_is_old(cursor: Cursor) -> tuple[str, Wire]:
+    """The condition that the waiting mark is that of `cursor`, and its values."""
+    if cursor.waiting_since is None:
+        return "attribute_not_exists(#since)", {}
+    return "#since = :old_since", {":old_since": _time(cursor.waiting_since)}
 
 
 def _seconds(wire: Wire, name: str) -> float | None:

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import StoreError, StoreMisconfigured, StoreUnavailable, StreamSortError, TableNotFound
+from stream_sort.errors import AccessDenied, StoreError, StoreMisconfigured, StoreUnavailable, StreamSortError
 from stream_sort.stores.dynamodb.errors import RETRYABLE_CODES
 
 if TYPE_CHECKING:
@@ -71,9 +71,13 @@ class Inserts:
                 answers = self._execute(requests)
             except StoreUnavailable as error:
                 answers = dict.fromkeys(batch, error)
-            except TableNotFound:
+            except AccessDenied:
+                self._batching = False
+            except StoreMisconfigured:
                 raise
-            except Exception:  # noqa: BLE001  # no PartiQL here: not allowed, or an emulator without it
+            except StreamSortError:
+                answers = {}
+            except Exception:  # noqa: BLE001  # an emulator without PartiQL
                 self._batching = False
         self._fetch(records, answers)
         return [answers[index] if index in answers else self._alone(record) for index, record in enumerate(records)]
@@ -122,14 +126,16 @@ class Inserts:
         patience = self._calls.patience("BatchGetItem", self._table)
         for index in wanted.values():
             del answers[index]
-        while True:
-            body = self._calls("batch_get_item", self._table, RequestItems=request).body
-            for record in body["Responses"].get(self._table, ()):
-                answers[wanted[self._key(record)]] = record
-            request = body.get("UnprocessedKeys") or {}
-            if not request:
-                return
-            patience.wait("UnprocessedKeys")
+        try:
+            while request:
+                body = self._calls("batch_get_item", self._table, RequestItems=request).body
+                for record in body["Responses"].get(self._table, ()):
+                    answers[wanted[self._key(record)]] = record
+                request = body.get("UnprocessedKeys") or {}
+                if request:
+                    patience.wait("UnprocessedKeys")
+        except StoreUnavailable as error:
+            answers.update({index: error for index in wanted.values() if index not in answers})
 
     def _key(self, record: Wire) -> tuple[str, int]:
         return record[self._keys.queue]["S"], int(record[self._keys.seq]["N"])

@@ -8,7 +8,7 @@ from stream_sort.core.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
 from stream_sort.core.records import Item, Look, Page
 from stream_sort.errors import InvalidMessage, MessageTooLarge, StoreError, StoreUnavailable, StreamSortError
 from stream_sort.stores.dynamodb import tables
-from stream_sort.stores.dynamodb.values import Wire, decode, encode
+from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ class DynamoItemStore:
         names = {"#seq": self._keys.seq, "#seen": tables.SEEN}
         request = self._request(queue, " AND #seq > :after", names, {":after": after})
         found, more = self._page(request | {"Limit": limit, "ProjectionExpression": "#seq, #seen"})
-        seqs = tuple(int(wire[self._keys.seq]["N"]) for wire in found)
+        seqs = tuple(int_at(wire, self._keys.seq) for wire in found)
         return Look(seqs, more, any(tables.SEEN in wire for wire in found))
 
     def page(self, queue: str, after: int, through: int, limit: int) -> Page:
@@ -104,7 +104,7 @@ class DynamoItemStore:
         """See ItemStore."""
         request = self._request(queue, "", {"#seq": self._keys.seq}, {})
         found, _ = self._page(request | {"Limit": 1, "ScanIndexForward": False, "ProjectionExpression": "#seq"})
-        return int(found[0][self._keys.seq]["N"]) if found else None
+        return int_at(found[0], self._keys.seq) if found else None
 
     def tombstones(self, queue: str, limit: int) -> Page:
         """See ItemStore."""
@@ -153,8 +153,8 @@ class DynamoItemStore:
             late = decode({**key, **wire[tables.LATE]["M"]}, wire[tables.LATE_TYPES]["S"])
         arrived = wire.get(tables.ARRIVED_AT)
         return Item(
-            queue=wire[self._keys.queue]["S"],
-            seq=int(wire[self._keys.seq]["N"]),
+            queue=text_at(wire, self._keys.queue),
+            seq=int_at(wire, self._keys.seq),
             document={} if tables.SKIPPED in wire else decode(own, _text(wire, tables.TYPES)),
             arrived_at=None if arrived is None else int(arrived["N"]) / 1000,
             skipped=_text(wire, tables.SKIPPED),

@@ -49,6 +49,8 @@ class TableNames:
         for name in (self.items, self.cursor):
             if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
                 raise SettingsError(f"table name {name!r}: must be the name or the ARN of a DynamoDB table")
+        if self.items == self.cursor:
+            raise SettingsError(f"items_table and cursor_table are both {self.items!r}; they must differ")
 
 
 def items_table(names: TableNames) -> dict[str, Any]:
@@ -100,13 +102,21 @@ def _await(calls: Calls, request: dict[str, Any]) -> None:
     patience = calls.patience("DescribeTable", table)
     while True:
         there = calls("describe_table", table, TableName=table).body["Table"]
-        found = {(key["KeyType"], key["AttributeName"]) for key in there["KeySchema"]}
-        wanted = {(key["KeyType"], key["AttributeName"]) for key in request["KeySchema"]}
+        found, wanted = _keys_of(there), _keys_of(request)
         if found != wanted:
-            raise SettingsError(f"table {table!r} exists with other keys: {sorted(found)}, not {sorted(wanted)}")
+            raise SettingsError(f"table {table!r} exists with other keys: {found}, not {wanted}")
+        indexes = {index["IndexName"] for index in there.get("GlobalSecondaryIndexes", ())}
+        for index in request.get("GlobalSecondaryIndexes", ()):
+            if index["IndexName"] not in indexes:
+                raise SettingsError(f"table {table!r} exists without the index {index['IndexName']!r}; add it: {index}")
         if there.get("TableStatus", "ACTIVE") in {"ACTIVE", "UPDATING"}:
             return
         patience.wait(f"the table is still {there['TableStatus']}")
+
+
+def _keys_of(table: dict[str, Any]) -> list[tuple[str, str, str]]:
+    types = {one["AttributeName"]: one["AttributeType"] for one in table["AttributeDefinitions"]}
+    return sorted((key["KeyType"], key["AttributeName"], types[key["AttributeName"]]) for key in table["KeySchema"])
 
 
 def _is_there_already(error: StoreError) -> bool:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from stream_sort.core.message import float_fits_number, int_fits_number
+from stream_sort.errors import SettingsError, StoreError, shown
 
 Wire = dict[str, dict[str, Any]]
 Path = tuple[str | int, ...]
@@ -34,6 +35,33 @@ def decode(wire: Wire, types: str | None) -> dict[str, Any]:
                 holder = holder[step]
             holder[last] = float(holder[last]) if kind == "float" else int(holder[last])
     return document
+
+
+def text_at(wire: Wire, name: str) -> str:
+    """A text attribute that must be there."""
+    return str(_at(wire, name, "S"))
+
+
+def int_at(wire: Wire, name: str) -> int:
+    """A whole number that must be there."""
+    text = _at(wire, name, "N")
+    number = _decode_number(text)
+    if not isinstance(number, int):
+        raise StoreError(f"the table holds {name!r} = {text}, which is no whole number; its row is {_told(wire)}")
+    return number
+
+
+def _at(wire: Wire, name: str, kind: str) -> Any:
+    if kind not in wire.get(name, {}):
+        raise SettingsError(
+            f"the table holds a row without {name!r} of type {kind}: {_told(wire)}; "
+            "check the table names, queue_key and seq_key"
+        )
+    return wire[name][kind]
+
+
+def _told(wire: Wire) -> str:
+    return shown({name: value for name, value in wire.items() if "S" in value or "N" in value}, 200)
 
 
 def _encode(value: Any, path: Path, noted: dict[str, list[Path]]) -> dict[str, Any]:  # noqa: PLR0911  # one for each type

@@ -14,13 +14,16 @@ QUEUE = "q"
 class Case:
     """Operations that run at once, each by a process of its own, after `before` ran one by one.
 
-    With `stale`, every process remembers the queue as it was after the first operation of `before`.
+    With `stale`, every process remembers the queue as it was after the first operation of `before`. Up to so many
+    crashes and requests sent again are searched at every place.
     """
 
     name: str
     operations: tuple[Operation, ...]
     before: tuple[Operation, ...] = ()
     stale: bool = False
+    crashes: int = 1
+    repeats: int = 1
 
 
 def message(seq: int, body: str = "first") -> dict[str, Any]:
@@ -33,14 +36,24 @@ def put(seq: int, body: str = "first") -> Operation:
     return Operation("put", messages=(message(seq, body),))
 
 
+def put_many(*seqs: int) -> Operation:
+    """A put of several messages."""
+    return Operation("put_many", messages=tuple(map(message, seqs)))
+
+
 # The smallest searches first.
 CASES = (
-    Case("a batch and a message", (Operation("put_many", messages=(message(0), message(2))), put(1))),
+    Case("a batch and a message", (put_many(0, 2), put(1))),
+    Case("a batch before a gap", (put_many(1, 2), put(4)), before=(put(0),)),
+    Case("two batches, stale memory", (put_many(2, 3), put_many(4, 6)), before=(put(0), put(1)), stale=True),
     Case("three messages beyond a gap", (put(1), put(2), put(3))),
     Case("a skip and its message", (Operation("skip", QUEUE, argument=(0,)), put(0), put(1))),
     Case("a duplicate", (put(0), put(0), put(1))),
     Case("a conflict", (put(0), put(0, "other"), put(1))),
     Case("three messages, stale memory", (put(2), put(3), put(4)), before=(put(0), put(1)), stale=True),
     Case("three messages, begun queue", (put(1), put(2), put(3)), before=(put(0),)),
-    Case("three messages, fresh queue", (put(0), put(1), put(2))),
+    Case("two messages, fresh queue", (put(0), put(1))),
+    Case("three messages, fresh queue, a crash", (put(0), put(1), put(2)), repeats=0),
 )
+# Minutes, and gigabytes.
+SLOW_CASES = (Case("three messages, fresh queue", (put(0), put(1), put(2))),)

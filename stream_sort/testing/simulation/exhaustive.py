@@ -54,10 +54,10 @@ class Found:
 class Search:
     """The search of one case. Worlds and transitions are numbered as they are first met."""
 
-    def __init__(self, case: Case, variant: Variant = PRODUCTION, *, crashes: int = 1, repeats: int = 1) -> None:
+    def __init__(self, case: Case, variant: Variant = PRODUCTION) -> None:
         self._case = case
         self._variant = variant
-        self._faults = (crashes, repeats)
+        self._faults = (case.crashes, case.repeats)
         self._lives = Lives(variant)
         self._worlds: list[World] = []
         self._numbers: dict[str, int] = {}

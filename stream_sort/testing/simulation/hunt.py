@@ -12,15 +12,18 @@ from stream_sort.testing.simulation.simulator import simulate
 if TYPE_CHECKING:
     from stream_sort.testing.simulation.variant import Variant
 
-MAX_SEEDS = 1_500
+MAX_SEEDS = 4_000
 
 # These need a fault or a mishap that the exhaustive search has not: stale or failed reads, a lost row, a trim.
 SEEDS_ONLY = frozenset({"stale-reads", "errors-are-empty", "recreated-cursor", "trusted-hint"})
 
+# One interleaving in very many shows these: a search finds it at once, so many seeds hardly ever.
+SEARCH_ONLY = frozenset({"mark-tried-once"})
+
 
 def hunt_by_seeds(mutant: Variant, seeds: int = MAX_SEEDS) -> SimulationFailure | None:
-    """The first failure of a mutant among so many seeds."""
-    for seed in range(seeds):
+    """The first failure of a mutant among so many seeds; None also if seeds are no way to find it."""
+    for seed in range(0 if mutant.name in SEARCH_ONLY else seeds):
         try:
             simulate(seed, mutant)
         except SimulationFailure as failure:

@@ -66,6 +66,17 @@ class _TrustTheHint(_StoppingWalk):
         return head.taken
 
 
+class _MarkOnce(advancer._Walk):  # noqa: SLF001  # as above
+    def _mark_waiting(self, last: int) -> None:
+        now = self._service.clock()
+        if (
+            self.cursor.waiting_since is None
+            and last > self.cursor.position
+            and self._service.cursors.set_waiting(self.cursor, now)
+        ):
+            self.cursor = replace(self.cursor, waiting_since=now)
+
+
 class _SkipByMoving(Sorter):
     def skip(self, queue: str, seqs: int | Iterable[int], reason: str = "") -> Skip:  # noqa: ARG002  # the signature
         position = self.position(queue)
@@ -133,6 +144,7 @@ MUTANTS = {
         Variant("skip-by-moving", "a skip moves the cursor and leaves no tombstone", sorter=_SkipByMoving),
         Variant("overwriting-puts", "a second message replaces the first", world=_OverwritingPuts),
         Variant("recreated-cursor", "the proof of a lost cursor row is ignored", recorder=_NoProof),
+        Variant("mark-tried-once", "a refused waiting mark is not tried again", walk=_MarkOnce),
         Variant("trusted-hint", "a remembered position is not checked against the row", walk=_TrustTheHint),
     )
 }

@@ -33,7 +33,7 @@ class Report:
     met: Counter[str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Worker:
     """A place where processes run one after the other, and the operations still to do there."""
 
@@ -67,6 +67,8 @@ class Simulation:
             Worker(self.bench.process(f"writer{index}"), tasks) for index, tasks in enumerate(self._plan.tasks)
         ]
 
+        self._active = self._workers[0]
+
     def run(self) -> None:
         """Work with faults until nobody has anything to do; then deliver again what failed, and sweep."""
         for _ in range(MAX_STEPS):
@@ -75,15 +77,17 @@ class Simulation:
                 self._rest()
                 return
             self._happen()
-            speeds = [self._plan.speeds[self._workers.index(worker)] for worker in busy]
-            self._turn(self._rng.choices(busy, speeds)[0])
+            if self._active not in busy or self._rng.random() >= self._plan.patience:
+                speeds = [self._plan.speeds[self._workers.index(worker)] for worker in busy]
+                self._active = self._rng.choices(busy, speeds)[0]
+            self._turn(self._active)
         raise InvariantBroken("I2", f"not at rest after {MAX_STEPS} steps")
 
     def _happen(self) -> None:
         """Let time pass, and now and then something happen from outside."""
         self.bench.world.now += self._rng.choice(TICKS)
         chance = self._rng.random()
-        if self._plan.trims and chance < 0.15:  # noqa: PLR2004  # often enough to matter, seldom enough to see
+        if self._plan.trims and chance < 0.3:  # noqa: PLR2004  # often enough to matter, seldom enough to see
             trim_a_queue(self.bench, self._rng)
         elif self._plan.loses and chance > 0.97:  # noqa: PLR2004  # as above
             lose_a_cursor(self.bench, [worker.process for worker in self._workers], self._rng)
