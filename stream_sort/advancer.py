@@ -219,7 +219,7 @@ class _Walk:
 
         If it is refused, somebody moved the cursor, perhaps with no look at what waits: try where it stands now.
         """
-        while self.cursor.waiting_since is None and self.cursor.position < last:
+        while not self.cursor.is_marked and self.cursor.position < last:
             now = self._service.clock()
             if self._service.cursors.set_waiting(self.cursor, now):
                 self.cursor = replace(self.cursor, waiting_since=now)

@@ -25,7 +25,7 @@ whether the same call may succeed later with nothing changed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,9 +64,18 @@ def shown(value: object, length: int = 80) -> str:
 
 
 class StreamSortError(Exception):
-    """Base of all errors raised by stream_sort."""
+    """Base of all errors raised by stream_sort; goes from process to process with all its facts."""
 
     retryable: ClassVar[bool] = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[StreamSortError], args: tuple[Any, ...], facts: dict[str, Any]) -> StreamSortError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(facts)
+    return error
 
 
 class InvalidInput(StreamSortError):

@@ -44,7 +44,8 @@ class Window:
     def refuse_before(self, queue: str, first_seq: int, check: Callable[[Message, int], None]) -> None:
         """Refuse what was stored while its queue was opened further on: it will never be released."""
         for index, message in self.messages:
-            if message.queue == queue and message.seq < first_seq:
+            stored = isinstance(self.outcomes[index][1], Status)
+            if stored and message.queue == queue and message.seq < first_seq:
                 try:
                     check(message, first_seq)
                 except InvalidMessage as error:
@@ -108,14 +109,22 @@ class Intake:
     def windows(self, documents: Iterable[Any], length: int) -> Iterator[Window]:
         """Cut a stream of messages into windows, lazily: bounded in number, in bytes and in time."""
         window = Window(self.clock())
-        for document in documents:
+        source = iter(documents)
+        while True:
+            try:
+                document = next(source)
+            except StopIteration:
+                break
+            except Exception:
+                # What the source gave before it broke is stored all the same.
+                yield window
+                raise
             self._admit(window, document)
             aged = self.clock() - window.opened_at >= WINDOW_SECONDS
             if len(window.outcomes) >= length or window.size >= WINDOW_BYTES or aged:
                 yield window
                 window = Window(self.clock())
-        if window.outcomes:
-            yield window
+        yield window
 
     def store_window(self, window: Window) -> None:
         """Store the messages of a window and note the outcome of each."""

@@ -107,7 +107,7 @@ class Sorter:
         A bad or not stored message is in `.rejected` with its error and affects no other one. Errors that no
         message can escape (no table, no permission) are raised.
         """
-        if isinstance(messages, dict | str | bytes):
+        if isinstance(messages, dict | str | bytes) or not isinstance(messages, Iterable):
             raise InvalidInput("put_many takes an iterable of messages; use put for a single one")
         result = PutResult()
         for window in self._intake.windows(messages, self._options.window):
@@ -130,13 +130,14 @@ class Sorter:
         """The highest released seq, read consistently; `first_seq - 1` before anything is released."""
         return self._cursor(queue).position
 
-    def read(self, queue: str, after: int = -1, through: int | None = None) -> Iterator[dict[str, Any]]:
+    def read(self, queue: str, after: int | None = None, through: int | None = None) -> Iterator[dict[str, Any]]:
         """The messages of `(after, through]` in order, tombstones left out; by default all that is released.
 
         A hole raises MissingItems where it is met; nothing is ever passed over.
         """
         cursor = self._cursor(queue)
-        after = max(check_seq(after, "after"), cursor.first_seq - 1)
+        start = cursor.first_seq - 1
+        after = start if after is None else max(check_seq(after, "after"), start)
         through = cursor.position if through is None else check_seq(through, "through")
         return self._inspector.read(queue, after, through)
 
@@ -208,6 +209,8 @@ class Sorter:
             raise QueueNotFound(queue)
 
     def _put_window(self, window: Window, result: PutResult) -> None:
+        if not window.outcomes:
+            return
         self._intake.store_window(window)
         sizes = max((message.size for _, message in window.messages), default=0)
         taken = window.taken()
@@ -258,9 +261,9 @@ class Sorter:
             at = row or self._unbegun(queue)
             if at.position >= at.first_seq or at.first_seq != self._options.first_seq:
                 raise QueueExists(queue, at.position, at.first_seq)
-            if at.waiting_since is not None:
-                # Whoever stores a message after our look sets the mark, and the restart is refused.
-                cursors.set_waiting(at, None)
+            if at.is_marked:
+                # In doubt, so that whoever stores a message after our look sets it again: then the restart is refused.
+                cursors.set_waiting(at, -self._clock())
                 row = self._row(queue)
                 continue
             look = self._stores.items.look(queue, MIN_SEQ - 1, 1)

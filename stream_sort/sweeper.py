@@ -97,12 +97,17 @@ class Sweeper:
             done.advanced.append(skip)
 
     def _clear(self, cursor: Cursor, done: Sweep) -> None:
-        """Take the mark away, then look once more.
+        """Put the mark in doubt, look once more, and only then take it away.
 
-        A writer that stored beyond a gap just now may have relied on the mark it saw.
+        A writer that stored beyond a gap just now may have relied on the mark: the look shows its message. One that
+        comes later sets the mark again. And whoever dies on the way leaves a mark that the next sweep finds.
         """
-        if cursor.waiting_since is not None and self._cursors.set_waiting(cursor, None):
-            self._advance(cursor.queue, done)
+        if cursor.is_marked and not self._cursors.set_waiting(cursor, -self._sorter.clock()):
+            return
+        if cursor.waiting_since is not None:
+            reach = self._advance(cursor.queue, done)
+            if reach.beyond is None and not reach.cursor.is_marked:
+                self._cursors.set_waiting(reach.cursor, None)
 
     def _advance(self, queue: str, done: Sweep) -> Reach:
         reach = self._sorter.reach(queue)

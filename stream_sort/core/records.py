@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """One queue's row in the cursor table. Times are seconds since the epoch."""
+    """One queue's row in the cursor table. Times are seconds since the epoch.
+
+    `waiting_since` is the waiting mark. A negative one is in doubt: somebody is about to take it away, so whoever
+    needs it sets it again. It still counts as waiting for a sweep, should that somebody die.
+    """
 
     queue: str
     position: int
@@ -23,9 +27,14 @@ class Cursor:
     nudges: int = 0
 
     @property
+    def is_marked(self) -> bool:
+        """Whether the waiting mark can be relied on."""
+        return self.waiting_since is not None and self.waiting_since >= 0
+
+    @property
     def gap_since(self) -> float | None:
         """When the present gap began to hold the queue up: every move starts the clock anew."""
-        if self.waiting_since is None:
+        if self.waiting_since is None or not self.is_marked:
             return None
         return max(self.waiting_since, self.moved_at or 0.0)
 

@@ -21,6 +21,7 @@ BROKEN = {
     "recreated-cursor": {"I10"},
     "mark-tried-once": {"I2"},
     "trusted-hint": {"I2"},
+    "clear-without-look": {"I2"},
 }
 
 

@@ -26,7 +26,9 @@ from stream_sort import (
 )
 from stream_sort.core.message import KeyNames, Message, check_message
 from stream_sort.core.records import Arrival
+from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.calls import Calls
+from stream_sort.stores.dynamodb.connection import make_client
 from stream_sort.stores.dynamodb.tables import TableNames, cursor_table, items_table
 
 if TYPE_CHECKING:
@@ -48,10 +50,12 @@ class Faulty:
         self.after: dict[str, list[Exception]] = {}
         self.answers: dict[str, list[Callable[[dict[str, Any]], dict[str, Any]]]] = {}
         self.calls: list[str] = []
+        self.watch: Callable[[str, dict[str, Any]], None] = lambda *_: None
 
     def __getattr__(self, method: str) -> Any:
         def call(**request: Any) -> Any:
             self.calls.append(method)
+            self.watch(method, request)
             if self.before.get(method):
                 raise self.before[method].pop(0)
             if self.answers.get(method):
@@ -256,8 +260,63 @@ def test_keys_that_were_not_processed_are_read_again(client: Faulty, sorter: Str
     assert client.calls.count("batch_get_item") == 2
 
 
+def test_i10_every_read_that_decides_is_strongly_consistent(client: Faulty, sorter: StreamSorter) -> None:
+    asked: list[tuple[str, dict[str, Any]]] = []
+    client.watch = lambda method, request: asked.append((method, request))
+    sorter.put(message(0))
+    sorter.put_many([message(2), message(0)])
+    duplicate = {"Error": {"Code": "DuplicateItem"}}
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, duplicate, duplicate)]
+    StreamSorter(client=client, in_flight=1).put_many([message(0), message(2)])
+    sorter.skip("q", 1)
+    sorter.explain("q")
+    list(sorter.read("q"))
+    reads = [request for method, request in asked if method in {"get_item", "query"}]
+    reads += [
+        table for method, request in asked if method == "batch_get_item" for table in request["RequestItems"].values()
+    ]
+    assert len(reads) > 10
+    assert all(read["ConsistentRead"] is True for read in reads)
+
+
+def test_duplicates_that_were_not_processed_are_fetched_again(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put_many([message(0), message(1)])
+    duplicate = {"Error": {"Code": "DuplicateItem"}}
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, duplicate, duplicate)]
+    client.answers["batch_get_item"] = [lambda request: {"Responses": {}, "UnprocessedKeys": request["RequestItems"]}]
+    fresh = StreamSorter(client=client, in_flight=1)
+    before = client.calls.count("put_item")
+    answers = fresh.stores.items.put_many([arrival(0), arrival(1)], 0.0)
+    assert [getattr(answer, "seq", None) for answer in answers] == [0, 1]
+    assert client.calls.count("put_item") == before
+
+
+@pytest.mark.parametrize(("method", "listing"), [("query", "waiting"), ("scan", "queues")])
+def test_a_listing_goes_on_where_its_last_page_ended(
+    client: Faulty, sorter: StreamSorter, method: str, listing: str
+) -> None:
+    last = {"queue": {"S": "a"}}
+    client.answers[method] = [
+        lambda _: {"Items": [{"queue": {"S": "a"}}], "LastEvaluatedKey": last},
+        lambda request: {"Items": [{"queue": {"S": "b" if request["ExclusiveStartKey"] == last else "?"}}]},
+    ]
+    ask: Any = getattr(sorter.stores.cursors, listing)
+    times = (0.0,) if listing == "waiting" else ()
+    page = ask(*times)
+    assert (page.queues, ask(*times, page.next).queues) == (("a",), ("b",))
+
+
+def test_our_own_client_waits_no_longer_than_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    config = make_client(Settings(deadline=1.5)).meta.config
+    assert (config.connect_timeout, config.read_timeout) == (1.5, 1.5)
+    assert config.retries["total_max_attempts"] == 1
+
+
 def test_an_empty_page_that_goes_on_is_not_the_end(client: Faulty, sorter: StreamSorter) -> None:
     sorter.put_many(message(seq) for seq in range(3))
+    client.answers["query"] = [lambda _: {"Items": [], "LastEvaluatedKey": {"queue": {"S": "q"}, "seq": {"N": "-1"}}}]
+    assert sorter.stores.items.look("q", -1, 5).seqs == (0, 1, 2)
     client.answers["query"] = [lambda _: {"Items": [], "LastEvaluatedKey": {"queue": {"S": "q"}, "seq": {"N": "-1"}}}]
     assert [found["seq"] for found in sorter.read("q")] == [0, 1, 2]
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import pickle
 import subprocess
 import sys
 
@@ -40,6 +41,23 @@ def test_every_public_name_is_there(name: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = stream_sort.Nothing
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        stream_sort.QueueExists("q", 3, 0),
+        stream_sort.InvalidQueue("", "empty"),
+        stream_sort.InvalidMessage("bad", queue="q", seq=1, field="a"),
+        stream_sort.MissingItems("q", [range(3)]),
+        stream_sort.CursorLost("q", known_position=4),
+        stream_sort.StoreUnavailable("slow", table="Items", operation="Query"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_keeps_its_facts_from_process_to_process(error: StreamSortError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
 
 
 def test_every_error_is_public_drawn_in_the_tree_and_says_whether_to_retry() -> None:

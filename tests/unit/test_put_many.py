@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import threading
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stream_sort import InvalidInput, InvalidMessage, SequenceConflict, StoreUnavailable, StreamSorter
+from stream_sort.hints import Hint, Hints
+from stream_sort.inflight import InFlight
 from stream_sort.testing.clock import MovableClock
 
 if TYPE_CHECKING:
@@ -73,7 +76,7 @@ def test_nothing_is_no_error() -> None:
     assert (result.accepted, result.advances) == (0, [])
 
 
-@pytest.mark.parametrize("single", [{"queue": "q", "seq": 0}, "text", b"bytes"])
+@pytest.mark.parametrize("single", [{"queue": "q", "seq": 0}, "text", b"bytes", None, 5])
 def test_a_single_message_is_sent_to_put(single: Any) -> None:
     with pytest.raises(InvalidInput, match="use put"):
         StreamSorter.in_memory().put_many(single)
@@ -108,8 +111,41 @@ def test_a_slow_source_is_released_every_second() -> None:
     assert seen == [-1, -1, 1, 1]
 
 
+def test_large_messages_are_stored_before_they_fill_the_memory() -> None:
+    sorter = StreamSorter.in_memory()
+    sizes: list[int] = []
+    put_many = sorter.stores.items.put_many
+
+    def weighed(arrivals: Any, now: float) -> Any:
+        sizes.append(sum(arrival.message.size for arrival in arrivals))
+        return put_many(arrivals, now)
+
+    sorter.stores.items.put_many = weighed  # type: ignore[method-assign]
+    assert sorter.put_many(message(seq, body="x" * 400_000) for seq in range(50)).accepted == 50
+    assert len(sizes) > 2
+    assert max(sizes) < 9_000_000
+
+
+def test_calls_in_flight_run_at_once_and_answer_in_order() -> None:
+    together = threading.Barrier(3, timeout=10)
+
+    def call(job: int) -> int:
+        together.wait()
+        return job * 2
+
+    assert InFlight(3).map(call, [1, 2, 3]) == [2, 4, 6]
+    assert InFlight(1).map(lambda _: threading.current_thread(), [1, 2]) == [threading.current_thread()] * 2
+
+
+def test_only_so_many_queues_are_remembered_and_the_oldest_are_forgotten() -> None:
+    hints = Hints(limit=2)
+    for queue in "abac":
+        hints.remember(queue, Hint(None))
+    assert [queue for queue in "abc" if hints.recall(queue)] == ["a", "c"]
+
+
 def test_what_a_broken_source_gave_before_is_stored() -> None:
-    sorter = StreamSorter.in_memory(window=2)
+    sorter = StreamSorter.in_memory(window=3)
 
     def source() -> Iterator[dict[str, Any]]:
         yield from (message(seq) for seq in range(4))

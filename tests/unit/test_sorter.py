@@ -193,7 +193,7 @@ def test_a_queue_can_start_below_the_default() -> None:
         sorter.put(message(0))
     sorter.open("q", first_seq=-5)
     assert sorter.put(message(-5)).new == -5
-    assert list(sorter.read("q", after=-100)) == [message(-5)]
+    assert list(sorter.read("q", after=-100)) == list(sorter.read("q")) == [message(-5)]
 
 
 def test_i5_a_queue_does_not_start_above_a_stored_message(sorter: StreamSorter) -> None:
@@ -351,6 +351,7 @@ def test_a_backlog_is_released_in_bounded_steps() -> None:
     object.__setattr__(sorter._advancer, "cursors", store)
     assert len(sorter.put(message(0))) == 95
     assert max(moves) == 10
+    assert len(moves) <= 11
     assert sorter.position("q") == 94
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import StoreUnavailable, StreamSorter, Sweeper
+from stream_sort.core.records import QueuePage
 from stream_sort.testing.clock import MovableClock
 
 if TYPE_CHECKING:
@@ -119,6 +120,37 @@ def test_i8_an_unmarked_queue_whose_writer_died_is_freed_by_a_sweep_of_all(sorte
     sorter.stores.items.skip("q", [1], "a writer stored this and died", 0.0)
     assert Sweeper(sorter).sweep().looked_at == 0
     assert [advance.new for advance in Sweeper(sorter).sweep_all().advanced] == [1]
+
+
+def test_a_writer_that_relied_on_the_mark_just_before_it_was_cleared_is_not_forgotten(sorter: StreamSorter) -> None:
+    put(sorter, 0, 2, 1)
+    clear = sorter.stores.cursors.set_waiting
+
+    def late_clear(cursor: Cursor, since: float | None) -> bool:
+        if since is None or since < 0:
+            put(sorter, 4)
+        return clear(cursor, since)
+
+    sorter.stores.cursors.set_waiting = late_clear  # type: ignore[method-assign]
+    Sweeper(sorter).sweep()
+    assert row(sorter).waiting_since is not None
+
+
+def test_every_page_of_waiting_queues_is_swept(sorter: StreamSorter) -> None:
+    for queue in "abc":
+        put(sorter, 1, queue=queue)
+    sorter.stores.cursors.waiting = pages("a", "b", "c")  # type: ignore[method-assign]
+    sorter.stores.cursors.queues = pages("c", "a")  # type: ignore[method-assign]
+    assert Sweeper(sorter).sweep().waiting == ["a", "b", "c"]
+    assert Sweeper(sorter).sweep_all().waiting == ["c", "a"]
+
+
+def pages(*queues: str) -> Any:
+    def listing(*args: Any) -> QueuePage:
+        at = args[-1] if args and isinstance(args[-1], int) else 0
+        return QueuePage((queues[at],), at + 1 if at + 1 < len(queues) else None)
+
+    return listing
 
 
 def test_a_gap_too_long_to_fill_is_reported_and_left(sorter: StreamSorter) -> None:

@@ -14,6 +14,9 @@ class InvariantBroken(Exception):
         self.number = number
         self.problem = problem
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InvariantBroken, (self.number, self.problem)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

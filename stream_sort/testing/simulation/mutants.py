@@ -10,6 +10,7 @@ from stream_sort.core.outcomes import Skip
 from stream_sort.core.records import Look, Move
 from stream_sort.errors import CursorLost, StoreUnavailable
 from stream_sort.sorter import Sorter
+from stream_sort.sweeper import Sweeper
 from stream_sort.testing.simulation.calls import Call, Recorder
 from stream_sort.testing.simulation.variant import Variant
 from stream_sort.testing.simulation.world import World
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
 
+    from stream_sort.core.records import Cursor
     from stream_sort.hints import Hint
+    from stream_sort.sweeper import Sweep
 
 
 class _Stop(Exception):
@@ -75,6 +78,11 @@ class _MarkOnce(advancer._Walk):  # noqa: SLF001  # as above
             and self._service.cursors.set_waiting(self.cursor, now)
         ):
             self.cursor = replace(self.cursor, waiting_since=now)
+
+
+class _ClearWithoutLook(Sweeper):
+    def _clear(self, cursor: Cursor, done: Sweep) -> None:  # noqa: ARG002  # the signature it replaces
+        self._cursors.set_waiting(cursor, None)
 
 
 class _SkipByMoving(Sorter):
@@ -145,6 +153,7 @@ MUTANTS = {
         Variant("overwriting-puts", "a second message replaces the first", world=_OverwritingPuts),
         Variant("recreated-cursor", "the proof of a lost cursor row is ignored", recorder=_NoProof),
         Variant("mark-tried-once", "a refused waiting mark is not tried again", walk=_MarkOnce),
+        Variant("clear-without-look", "a sweep clears a mark and does not look again", sweeper=_ClearWithoutLook),
         Variant("trusted-hint", "a remembered position is not checked against the row", walk=_TrustTheHint),
     )
 }

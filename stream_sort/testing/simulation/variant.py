@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from stream_sort import advancer
 from stream_sort.sorter import Sorter
+from stream_sort.sweeper import Sweeper
+from stream_sort.testing.simulation import operations
 from stream_sort.testing.simulation.calls import Recorder
 from stream_sort.testing.simulation.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The pieces of a simulation; `walk` takes the place of the advancer's own walk while it is installed."""
+    """The pieces of a simulation; `walk` and `sweeper` take the place of our own while they are installed."""
 
     name: str
     summary: str
@@ -23,10 +28,14 @@ class Variant:
     recorder: type[Recorder] = Recorder
     sorter: type[Sorter] = Sorter
     walk: type | None = None
+    sweeper: type[Sweeper] = Sweeper
 
-    def installed(self) -> AbstractContextManager[Any]:
-        """Put the walk into its place for as long as the context lasts."""
-        return patch.object(advancer, "_Walk", self.walk) if self.walk else nullcontext()
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Put the walk and the sweeper into their places for as long as the context lasts."""
+        walk = patch.object(advancer, "_Walk", self.walk) if self.walk else nullcontext()
+        with walk, patch.object(operations, "Sweeper", self.sweeper):
+            yield
 
 
 PRODUCTION = Variant("", "the services as they ship")
