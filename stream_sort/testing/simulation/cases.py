@@ -46,7 +46,7 @@ CASES = (
     Case("a batch and a message", (put_many(0, 2), put(1))),
     Case("a batch before a gap", (put_many(1, 2), put(4)), before=(put(0),)),
     Case("two batches, stale memory", (put_many(2, 3), put_many(4, 6)), before=(put(0), put(1)), stale=True),
-    Case("a sweep and two messages", (Operation("sweep"), put(4), put(3)), before=(put(0), put(2), put(1))),
+    Case("a sweep and two messages", (Operation("sweep"), put(4), put(5)), before=(put(0), put(2), put(1))),
     Case("three messages beyond a gap", (put(1), put(2), put(3))),
     Case("a skip and its message", (Operation("skip", QUEUE, argument=(0,)), put(0), put(1))),
     Case("a duplicate", (put(0), put(0), put(1))),
