@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.ordering import gaps_between
 from stream_sort.core.outcomes import LateMessage, QueueState
+from stream_sort.core.policy import MAX_GAP
 from stream_sort.errors import MissingItems
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def _remedy(cursor: Cursor, policy: GapPolicy, ahead: list[int]) -> str:
     missing = f"seq {gap.start}" if len(gap) == 1 else f"seqs {gap.start} to {gap.stop - 1}"
     which = f"{gap.start}" if len(gap) == 1 else f"range({gap.start}, {gap.stop})"
     then = f"put {missing}, or give up on {'it' if len(gap) == 1 else 'them'} with skip({queue!r}, {which})"
-    if policy.skip_after is not None:
+    if policy.skip_after is not None and len(gap) > MAX_GAP:
+        then += f"; no policy skips a gap of over {MAX_GAP:,} seqs"
+    elif policy.skip_after is not None:
         then += f"; the policy skips the gap {policy.skip_after:g} seconds after the queue began to wait"
     return then

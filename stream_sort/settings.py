@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from stream_sort.errors import SettingsError
+from stream_sort.errors import SettingsError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,11 +32,15 @@ class Settings:
     in_flight: int = 4
 
     def __post_init__(self) -> None:
+        for name, kind in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float if kind is float else kind):
+                raise SettingsError(f"{name} is {shown(value)}; it must be of type {kind.__name__}")
         if self.on_conflict not in {"report", "raise"}:
             raise SettingsError(f"on_conflict is {self.on_conflict!r}; it must be 'report' or 'raise'")
         for name in ("max_advance", "window", "in_flight", "deadline"):
-            if not getattr(self, name) > 0:
-                raise SettingsError(f"{name} is {getattr(self, name)!r}; it must be greater than 0")
+            if not 0 < getattr(self, name) < math.inf:
+                raise SettingsError(f"{name} is {getattr(self, name)!r}; it must be greater than 0 and finite")
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:

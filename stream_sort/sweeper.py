@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stream_sort.core.policy import MAX_GAP
 from stream_sort.errors import StreamSortError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Sweep:
 class Sweeper:
     """Looks after the queues of a sorter. Any number may run at once; a failing queue stops no other one."""
 
-    def __init__(self, sorter: Sorter, *, lagging: Lagging | None = None, max_gap: int = 10_000) -> None:
+    def __init__(self, sorter: Sorter, *, lagging: Lagging | None = None, max_gap: int = MAX_GAP) -> None:
         self._sorter = sorter
         self._cursors = sorter.stores.cursors
         self._lagging = lagging

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stream_sort import SettingsError, StreamSorter
@@ -40,6 +42,27 @@ def test_a_setting_that_cannot_work_is_refused(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setenv(name, text)
     with pytest.raises(SettingsError):
         StreamSorter.from_env()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"window": "5"},
+        {"window": 1.5},
+        {"window": None},
+        {"in_flight": True},
+        {"deadline": "x"},
+        {"deadline": float("inf")},
+        {"on_conflict": []},
+        {"first_seq": 0.5},
+        {"gap_policy": 5},
+        {"queue_key": 7},
+    ],
+    ids=str,
+)
+def test_a_setting_of_another_type_is_refused_by_name(setting: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=next(iter(setting)).replace("_", ".")):
+        StreamSorter.in_memory(**setting)
 
 
 def test_a_sorter_is_made_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
