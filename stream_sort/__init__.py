@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stream_sort.bootstrap import StreamSorter
+    from stream_sort.core.batch import Batch
     from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
     from stream_sort.core.policy import GapPolicy
     from stream_sort.errors import (
         AccessDenied,
+        CheckpointConflict,
         CredentialsError,
         CursorLost,
+        EffectRefused,
+        HandlerProblem,
         InvalidInput,
         InvalidMessage,
         InvalidQueue,
         LocalStackFailed,
         MessageTooLarge,
         MissingItems,
+        NotParked,
+        PartlyDone,
         QueueExists,
         QueueNotFound,
         SequenceConflict,
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
         StoreUnavailable,
         StreamSortError,
         TableNotFound,
+        TransactionTooLarge,
     )
     from stream_sort.sweeper import Sweep, Sweeper
 
@@ -39,9 +46,13 @@ __version__ = "0.1.0"
 __all__ = [
     "AccessDenied",
     "Advance",
+    "Batch",
+    "CheckpointConflict",
     "CredentialsError",
     "CursorLost",
+    "EffectRefused",
     "GapPolicy",
+    "HandlerProblem",
     "InvalidInput",
     "InvalidMessage",
     "InvalidQueue",
@@ -49,6 +60,8 @@ __all__ = [
     "LocalStackFailed",
     "MessageTooLarge",
     "MissingItems",
+    "NotParked",
+    "PartlyDone",
     "PutResult",
     "QueueExists",
     "QueueNotFound",
@@ -65,11 +78,13 @@ __all__ = [
     "Sweep",
     "Sweeper",
     "TableNotFound",
+    "TransactionTooLarge",
     "__version__",
 ]
 
 _HOMES = {
     "StreamSorter": "bootstrap",
+    "Batch": "core.batch",
     "Advance": "core.outcomes",
     "LateMessage": "core.outcomes",
     "PutResult": "core.outcomes",

@@ -10,6 +10,12 @@
     ├── QueueNotFound            the queue has no cursor yet
     ├── MissingItems             a released range has a hole
     ├── CursorLost               a cursor row that once existed is gone
+    ├── CheckpointConflict       somebody else moved a consumer on meanwhile (retryable)
+    ├── HandlerProblem           a handler did or said what cannot be
+    │   ├── PartlyDone           raised by handlers: how far a batch was done
+    │   ├── EffectRefused        a condition of a handler's transaction did not hold
+    │   └── TransactionTooLarge  one message's effects do not fit into one transaction
+    ├── NotParked                there is nothing to redrive or discard at that place
     ├── StoreError               the tables answered with an error
     │   ├── StoreUnavailable     throttled, failing or out of reach until the deadline (retryable)
     │   └── StoreMisconfigured   no call can succeed before somebody changes something
@@ -34,14 +40,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccessDenied",
+    "CheckpointConflict",
     "CredentialsError",
     "CursorLost",
+    "EffectRefused",
+    "HandlerProblem",
     "InvalidInput",
     "InvalidMessage",
     "InvalidQueue",
     "LocalStackFailed",
     "MessageTooLarge",
     "MissingItems",
+    "NotParked",
+    "PartlyDone",
     "QueueExists",
     "QueueNotFound",
     "SequenceConflict",
@@ -51,6 +62,7 @@ __all__ = [
     "StoreUnavailable",
     "StreamSortError",
     "TableNotFound",
+    "TransactionTooLarge",
 ]
 
 
@@ -179,6 +191,65 @@ class CursorLost(StreamSortError):
         )
         self.queue = queue
         self.known_position = known_position
+
+
+class CheckpointConflict(StreamSortError):
+    """The consumer's checkpoint in this queue is no longer what was read: another run is at work on it."""
+
+    retryable: ClassVar[bool] = True
+
+    def __init__(self, consumer: str, queue: str) -> None:
+        super().__init__(
+            f"consumer {consumer!r}, queue {queue!r}: another run moved the checkpoint meanwhile; nothing was changed"
+        )
+        self.consumer = consumer
+        self.queue = queue
+
+
+class HandlerProblem(StreamSortError):
+    """What a handler did or said cannot be; the queue is parked as after any failure of a handler."""
+
+
+class PartlyDone(HandlerProblem):
+    """For handlers to raise: everything up to `last_done` is done and must not come again, the rest failed.
+
+    `raise PartlyDone(seq) from error` keeps the cause: it is what the parked queue shows.
+    """
+
+    def __init__(self, last_done: int) -> None:
+        super().__init__(f"the handler got as far as seq {last_done}")
+        self.last_done = last_done
+
+
+class EffectRefused(HandlerProblem):
+    """A condition in a handler's transaction did not hold; nothing of the batch was applied."""
+
+    def __init__(self, queue: str, effects: Sequence[str]) -> None:
+        super().__init__(f"queue {queue!r}: the transaction was refused by {', '.join(effects)}")
+        self.queue = queue
+        self.effects = list(effects)
+
+
+class TransactionTooLarge(HandlerProblem):
+    """The effects of a batch do not fit into one transaction, or touch one item twice.
+
+    A batch is cut in two and tried again; of a single message it is the message's own failure.
+    """
+
+    def __init__(self, queue: str, problem: str) -> None:
+        super().__init__(f"queue {queue!r}: {problem}")
+        self.queue = queue
+
+
+class NotParked(StreamSortError):
+    """Nothing is parked, or dead, where somebody wants to redrive or discard it."""
+
+    def __init__(self, consumer: str, queue: str, seq: int | None) -> None:
+        where = f"queue {queue!r}" if seq is None else f"queue {queue!r}, seq {seq}"
+        super().__init__(f"consumer {consumer!r}: nothing is parked or dead at {where}; see parked() and dead_letters()")
+        self.consumer = consumer
+        self.queue = queue
+        self.seq = seq
 
 
 class StoreError(StreamSortError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, get_type_hints
 
 from stream_sort.errors import SettingsError, shown
 
@@ -16,8 +16,48 @@ PREFIX = "STREAM_SORT_"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class EnvSettings:
     """One field a setting; `STREAM_SORT_` and its name in capitals is its environment variable."""
+
+    def __post_init__(self) -> None:
+        for name, kind in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float if kind is float else kind):
+                raise SettingsError(f"{name} is {shown(value)}; it must be of type {kind.__name__}")
+        self.check()
+
+    def check(self) -> None:
+        """Raise SettingsError where a value cannot work."""
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> Self:
+        """Read the environment; the tables' names must be there, all else has a default."""
+        given = os.environ if environ is None else environ
+        kinds = get_type_hints(cls)
+        values: dict[str, Any] = {}
+        for field in fields(cls):
+            variable = PREFIX + field.name.upper()
+            is_table = field.name.endswith("_table")
+            if given.get(variable) or (variable in given and not is_table):
+                values[field.name] = _read(variable, given[variable], kinds[field.name])
+            elif is_table:
+                raise SettingsError(f"{variable} is not set; it names the {field.name.replace('_', ' ')}")
+        return cls(**values)
+
+    def _one_of(self, name: str, *choices: str) -> None:
+        value = getattr(self, name)
+        if value not in choices:
+            raise SettingsError(f"{name} is {value!r}; it must be {' or '.join(map(repr, choices))}")
+
+    def _positive(self, *names: str) -> None:
+        for name in names:
+            if not 0 < getattr(self, name) < math.inf:
+                raise SettingsError(f"{name} is {getattr(self, name)!r}; it must be greater than 0 and finite")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(EnvSettings):
+    """The settings of a sorter."""
 
     items_table: str = "Items"
     cursor_table: str = "Cursor"
@@ -31,31 +71,37 @@ class Settings:
     window: int = 1_000
     in_flight: int = 4
 
-    def __post_init__(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float if kind is float else kind):
-                raise SettingsError(f"{name} is {shown(value)}; it must be of type {kind.__name__}")
-        if self.on_conflict not in {"report", "raise"}:
-            raise SettingsError(f"on_conflict is {self.on_conflict!r}; it must be 'report' or 'raise'")
-        for name in ("max_advance", "window", "in_flight", "deadline"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise SettingsError(f"{name} is {getattr(self, name)!r}; it must be greater than 0 and finite")
+    def check(self) -> None:
+        """Raise SettingsError where a value cannot work."""
+        self._one_of("on_conflict", "report", "raise")
+        self._positive("max_advance", "window", "in_flight", "deadline")
 
-    @classmethod
-    def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Read the environment; the tables' names must be there, all else has a default."""
-        given = os.environ if environ is None else environ
-        kinds = get_type_hints(cls)
-        values: dict[str, Any] = {}
-        for field in fields(cls):
-            variable = PREFIX + field.name.upper()
-            if variable in given:
-                values[field.name] = _read(variable, given[variable], kinds[field.name])
-        for name in ("items_table", "cursor_table"):
-            if not values.get(name):
-                raise SettingsError(f"{PREFIX}{name.upper()} is not set; it names the {name.replace('_', ' ')}")
-        return cls(**values)
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings(EnvSettings):
+    """The settings of a consumer; `retry_queue_url` is empty where a nudge and the sweep wake it instead."""
+
+    control_table: str = "Control"
+    consumer: str = "process"
+    batch_size: int = 100
+    max_attempts: int = 5
+    on_poison: str = "park"
+    start: str = "earliest"
+    retry_queue_url: str = ""
+
+    def check(self) -> None:
+        """Raise SettingsError where a value cannot work."""
+        self._one_of("on_poison", "park", "dead_letter")
+        self._positive("batch_size", "max_attempts")
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSettings(EnvSettings):
+    """Where `process` hands batches: to a handler of the user (`module:function`), or to a sink and its target."""
+
+    handler: str = ""
+    sink: str = "log"
+    sink_target: str = ""
 
 
 def aws_region() -> str | None:

@@ -1,0 +1,84 @@
+"""What a handler is given: messages of one queue in order, and a transaction for effects that must happen once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KINDS = ("Put", "Update", "Delete", "ConditionCheck")
+EXPRESSIONS = frozenset({"ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues"})
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One DynamoDB write of a transaction: `kind` as TransactWriteItems names it, `request` in plain Python values."""
+
+    kind: str
+    table: str
+    request: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Transaction:
+    """Collects DynamoDB writes; they are applied together with the checkpoint, all or none, exactly once.
+
+    Nothing is written while the handler runs. Keywords are boto3's: ConditionExpression,
+    ExpressionAttributeNames, ExpressionAttributeValues. Values are plain Python ones.
+    """
+
+    effects: list[Effect] = field(default_factory=list)
+
+    def put(self, table: str, item: dict[str, Any], **expressions: Any) -> None:
+        """Write a whole item."""
+        self._add("Put", table, {"Item": item}, expressions)
+
+    def update(self, table: str, key: dict[str, Any], expression: str, **expressions: Any) -> None:
+        """Change an item: `update("Balances", {"account": "a"}, "ADD total :n", ExpressionAttributeValues={":n": 5})`."""
+        self._add("Update", table, {"Key": key, "UpdateExpression": expression}, expressions)
+
+    def delete(self, table: str, key: dict[str, Any], **expressions: Any) -> None:
+        """Delete an item."""
+        self._add("Delete", table, {"Key": key}, expressions)
+
+    def condition(self, table: str, key: dict[str, Any], expression: str, **expressions: Any) -> None:
+        """Demand something of an item that is not written; if it does not hold, nothing is applied."""
+        self._add("ConditionCheck", table, {"Key": key, "ConditionExpression": expression}, expressions)
+
+    def __len__(self) -> int:
+        return len(self.effects)
+
+    def _add(self, kind: str, table: str, request: dict[str, Any], expressions: dict[str, Any]) -> None:
+        unknown = expressions.keys() - EXPRESSIONS
+        if unknown:
+            raise InvalidInput(f"transaction: {sorted(unknown)} not known; there are {sorted(EXPRESSIONS)}")
+        self.effects.append(Effect(kind, table, request | expressions))
+
+
+@dataclass(slots=True)
+class Batch:
+    """Messages of one queue, in order, nothing missing; skipped seqs are left out.
+
+    It covers `(after, through]`. `attempt` is 1 the first time, more when these messages failed before.
+    """
+
+    queue: str
+    after: int
+    through: int
+    messages: tuple[dict[str, Any], ...]
+    seqs: tuple[int, ...]
+    attempt: int = 1
+    transaction: Transaction = field(default_factory=Transaction)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.messages)
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.messages[index]
