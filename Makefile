@@ -6,6 +6,8 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 SEEDS ?= 100000
+# The Python that the functions run on; the same as PythonRuntime in template.yaml.
+LAMBDA_PYTHON ?= 3.11
 UV_VERSION := 0.13.7
 UV := .tools/bin/uv
 RUN := $(UV) run --frozen --extra cli
@@ -45,6 +47,19 @@ bench: setup ## Count requests, request units and speed against the classic algo
 
 soak: setup ## Simulate SEEDS=n seeds (default 100000), with progress, until done
 	$(RUN) python -m stream_sort.testing soak --seeds $(SEEDS)
+
+# What `sam build` runs for the layer of template.yaml: the package, its lambda extra as locked, and bytecode. The
+# bytecode is not checked against the sources' times: Lambda unpacks files with other times than they were packed with.
+build-StreamSortLayer: $(UV)
+	mkdir -p "$(ARTIFACTS_DIR)/python"
+	$(UV) export --quiet --frozen --no-dev --extra lambda --no-emit-project --output-file "$(ARTIFACTS_DIR)/requirements.txt"
+	$(UV) pip install --quiet --python $(LAMBDA_PYTHON) --target "$(ARTIFACTS_DIR)/python" \
+	    --no-deps --require-hashes -r "$(ARTIFACTS_DIR)/requirements.txt"
+	rm -rf "$(ARTIFACTS_DIR)"/python/{bin,*.dist-info,boto3/examples} "$(ARTIFACTS_DIR)/requirements.txt"
+	cp -R stream_sort "$(ARTIFACTS_DIR)/python/"
+	find "$(ARTIFACTS_DIR)/python" -type d \( -name __pycache__ -o -name tests \) -prune -exec rm -rf {} +
+	$(UV) run --no-project --python $(LAMBDA_PYTHON) python -m compileall -q -j 0 \
+	    --invalidation-mode unchecked-hash "$(ARTIFACTS_DIR)/python"
 
 clean: ## Remove what was installed and built
 	rm -rf .tools .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

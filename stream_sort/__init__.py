@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stream_sort.bootstrap import StreamSorter
-    from stream_sort.core.batch import Batch
+    from stream_sort.consumer import Pace
+    from stream_sort.core.batch import Batch, Transaction
+    from stream_sort.core.consumption import DeadLetter, Parked
     from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
     from stream_sort.core.policy import GapPolicy
     from stream_sort.errors import (
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
         TableNotFound,
         TransactionTooLarge,
     )
+    from stream_sort.ordered_consumer import OrderedConsumer
     from stream_sort.sweeper import Sweep, Sweeper
 
 __version__ = "0.1.0"
@@ -50,6 +53,7 @@ __all__ = [
     "CheckpointConflict",
     "CredentialsError",
     "CursorLost",
+    "DeadLetter",
     "EffectRefused",
     "GapPolicy",
     "HandlerProblem",
@@ -61,6 +65,9 @@ __all__ = [
     "MessageTooLarge",
     "MissingItems",
     "NotParked",
+    "OrderedConsumer",
+    "Pace",
+    "Parked",
     "PartlyDone",
     "PutResult",
     "QueueExists",
@@ -78,13 +85,19 @@ __all__ = [
     "Sweep",
     "Sweeper",
     "TableNotFound",
+    "Transaction",
     "TransactionTooLarge",
     "__version__",
 ]
 
 _HOMES = {
     "StreamSorter": "bootstrap",
+    "OrderedConsumer": "ordered_consumer",
+    "Pace": "consumer",
     "Batch": "core.batch",
+    "Transaction": "core.batch",
+    "DeadLetter": "core.consumption",
+    "Parked": "core.consumption",
     "Advance": "core.outcomes",
     "LateMessage": "core.outcomes",
     "PutResult": "core.outcomes",

@@ -246,7 +246,9 @@ class NotParked(StreamSortError):
 
     def __init__(self, consumer: str, queue: str, seq: int | None) -> None:
         where = f"queue {queue!r}" if seq is None else f"queue {queue!r}, seq {seq}"
-        super().__init__(f"consumer {consumer!r}: nothing is parked or dead at {where}; see parked() and dead_letters()")
+        super().__init__(
+            f"consumer {consumer!r}: nothing is parked or dead at {where}; see parked() and dead_letters()"
+        )
         self.consumer = consumer
         self.queue = queue
         self.seq = seq

@@ -109,6 +109,11 @@ def aws_region() -> str | None:
     return os.environ.get("AWS_REGION") or None
 
 
+def tracing_is_on() -> bool:
+    """Whether the functions send traces to X-Ray: STREAM_SORT_TRACING is `on`."""
+    return os.environ.get(PREFIX + "TRACING", "").lower() in {"on", "true", "1"}
+
+
 def _read(variable: str, text: str, kind: type) -> Any:
     try:
         return kind(text)

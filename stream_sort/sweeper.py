@@ -58,7 +58,7 @@ class Sweeper:
         for queue in self._marked(at) if queues is None else queues:
             done.looked_at += 1
             self._attempt(queue, at, done)
-        for queue in self._lagging.lagging() if self._lagging else ():
+        for queue in self._lagging.lagging(at) if self._lagging else ():
             self._nudge(queue, done)
         return done
 

@@ -38,7 +38,7 @@ class Transaction:
         self._add("Put", table, {"Item": item}, expressions)
 
     def update(self, table: str, key: dict[str, Any], expression: str, **expressions: Any) -> None:
-        """Change an item: `update("Balances", {"account": "a"}, "ADD total :n", ExpressionAttributeValues={":n": 5})`."""
+        """Change an item: `update("Totals", {"id": "a"}, "ADD total :n", ExpressionAttributeValues={":n": 5})`."""
         self._add("Update", table, {"Key": key, "UpdateExpression": expression}, expressions)
 
     def delete(self, table: str, key: dict[str, Any], **expressions: Any) -> None:

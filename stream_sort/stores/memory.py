@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.core.message import clone
 from stream_sort.core.records import Cursor, Head, Item, Look, Move, Page, QueuePage
 from stream_sort.ports import Stores
+from stream_sort.stores.memory_control import MemoryControl, MemoryControlStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,15 +32,23 @@ class MemoryQueue:
 
 @dataclass(slots=True)
 class MemoryTables:
-    """Both tables. One lock makes every call atomic, as a conditional write is."""
+    """All tables. One lock makes every call atomic, as a conditional write is."""
 
     queues: dict[str, MemoryQueue] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
+    controls: dict[str, MemoryControl] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def stores(self) -> Stores:
         """The ports onto these tables."""
-        return Stores(MemoryItemStore(self), MemoryCursorStore(self), MemoryHeadReader(self), lambda: None)
+        return Stores(
+            MemoryItemStore(self), MemoryCursorStore(self), MemoryHeadReader(self), self.control, lambda: None
+        )
+
+    def control(self, table: str) -> MemoryControlStore:
+        """The port onto a control table."""
+        with self.lock:
+            return MemoryControlStore(self, self.controls.setdefault(table, MemoryControl()))
 
     def queue(self, name: str) -> MemoryQueue:
         """The slots of a queue, empty if it holds nothing."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from stream_sort.stores.dynamodb.errors import code_of, is_retryable, translate, unavailable
+from stream_sort.stores.dynamodb.errors import is_refusal, is_retryable, translate, unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ class Calls:
             try:
                 return Reply(getattr(self.client, method)(**request))
             except (ClientError, BotoCoreError) as error:
-                if code_of(error) == "ConditionalCheckFailedException":
+                if is_refusal(error):
                     return Reply(error.response, refused=True)
                 if not is_retryable(error):
                     raise translate(error, patience.target) from error

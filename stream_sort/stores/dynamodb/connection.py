@@ -21,6 +21,7 @@ from stream_sort.stores.dynamodb.inserts import Inserts
 from stream_sort.stores.dynamodb.items import DynamoItemStore
 
 if TYPE_CHECKING:
+    from stream_sort.ports import ControlStore
     from stream_sort.settings import Settings
 
 
@@ -34,8 +35,21 @@ def connect(settings: Settings, client: Any = None) -> Stores:
         items=DynamoItemStore(calls, names, inserts),
         cursors=DynamoCursorStore(calls, names),
         heads=DynamoHeadReader(calls, names),
+        control=partial(_control, calls, names),
         create_tables=partial(tables.create, calls, names),
+        cursor_table=names.cursor.rpartition("/")[2],
     )
+
+
+def _control(calls: Calls, names: tables.TableNames, table: str) -> ControlStore:
+    # pynamodb is loaded here: a sorter has no use for it.
+    try:
+        from stream_sort.stores.dynamodb.control import DynamoControlStore  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "pynamodb":
+            raise
+        raise SettingsError("consumers on DynamoDB need pynamodb: pip install 'stream-sort[lambda]'") from error
+    return DynamoControlStore(calls, names, table)
 
 
 def make_client(settings: Settings) -> Any:

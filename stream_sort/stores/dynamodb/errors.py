@@ -48,6 +48,8 @@ RETRYABLE_CODES = frozenset(
         "TransactionInProgressException",
     }
 )
+# Why a transaction may be cancelled although nothing stands against it; "None" is said of the actions without fault.
+TRANSIENT_REASONS = RETRYABLE_CODES | {"None"}
 CREDENTIAL_CODES = frozenset(
     {
         "ExpiredToken",
@@ -68,9 +70,19 @@ def code_of(error: Exception) -> str:
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 
 
+def is_refusal(error: Exception) -> bool:
+    """Whether a condition did not hold, or a transaction was cancelled for good."""
+    if code_of(error) == "TransactionCanceledException":
+        return not is_retryable(error)
+    return code_of(error) == "ConditionalCheckFailedException"
+
+
 def is_retryable(error: Exception) -> bool:
     """Whether the same call may succeed a moment later: throttles, 5xx, timeouts, lost connections."""
     if isinstance(error, ClientError):
+        reasons = {reason.get("Code", "None") for reason in error.response.get("CancellationReasons", ())}
+        if reasons:
+            return reasons <= TRANSIENT_REASONS
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return code_of(error) in RETRYABLE_CODES or int(status) >= SERVER_ERROR
     return isinstance(error, HTTPClientError | NoConnectionError)

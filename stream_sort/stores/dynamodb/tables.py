@@ -29,6 +29,13 @@ NUDGES = RESERVED_PREFIX + "nudges"
 WAITING = RESERVED_PREFIX + "waiting"
 WAITING_SINCE = RESERVED_PREFIX + "waiting_since"
 
+# Control: keys, and what the sparse index lists.
+CONTROL_PK = "pk"
+CONTROL_SK = "sk"
+LISTING = "listing"
+LISTED_AT = "listed_at"
+LISTING_INDEX = "listing"
+
 # The index holds rows with both attributes only: queues that wait. Keys only, so that moving a cursor does
 # not write to it.
 WAITING_INDEX = "waiting"
@@ -47,10 +54,16 @@ class TableNames:
 
     def __post_init__(self) -> None:
         for name in (self.items, self.cursor):
-            if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
-                raise SettingsError(f"table name {name!r}: must be the name or the ARN of a DynamoDB table")
+            check_table_name(name)
         if self.items == self.cursor:
             raise SettingsError(f"items_table and cursor_table are both {self.items!r}; they must differ")
+
+
+def check_table_name(name: object) -> str:
+    """A name that a table can have."""
+    if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
+        raise SettingsError(f"table name {name!r}: must be the name or the ARN of a DynamoDB table")
+    return name
 
 
 def items_table(names: TableNames) -> dict[str, Any]:
@@ -85,16 +98,42 @@ def cursor_table(names: TableNames) -> dict[str, Any]:
     }
 
 
+def control_table(name: str) -> dict[str, Any]:
+    """The CreateTable request of a control table."""
+    return {
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [_key(CONTROL_PK, "HASH"), _key(CONTROL_SK, "RANGE")],
+        "AttributeDefinitions": [
+            _attribute(CONTROL_PK, "S"),
+            _attribute(CONTROL_SK, "S"),
+            _attribute(LISTING, "S"),
+            _attribute(LISTED_AT, "N"),
+        ],
+        "GlobalSecondaryIndexes": [
+            {
+                "IndexName": LISTING_INDEX,
+                "KeySchema": [_key(LISTING, "HASH"), _key(LISTED_AT, "RANGE")],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    }
+
+
 def create(calls: Calls, names: TableNames) -> None:
-    """Create both tables unless they are there, check their keys, and wait until they can be used."""
+    """Create the items and the cursor table; see `create_table`."""
     for request in (items_table(names), cursor_table(names)):
-        table = request["TableName"]
-        try:
-            calls("create_table", table, **request)
-        except StoreError as error:
-            if not _is_there_already(error):
-                raise
-        _await(calls, request)
+        create_table(calls, request)
+
+
+def create_table(calls: Calls, request: dict[str, Any]) -> None:
+    """Create a table unless it is there, check its keys, and wait until it can be used."""
+    try:
+        calls("create_table", request["TableName"], **request)
+    except StoreError as error:
+        if not _is_there_already(error):
+            raise
+    _await(calls, request)
 
 
 def _await(calls: Calls, request: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ against a `Recorder`, which answers what is known and stops the run at the first
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.records import Head
 from stream_sort.errors import StoreUnavailable
@@ -15,9 +15,6 @@ from stream_sort.ports import Stores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from stream_sort.ports import CursorStore, HeadReader, ItemStore
-
 
 READS = frozenset({"get", "look", "page", "highest", "tombstones", "peek", "waiting", "queues"})
 
@@ -81,10 +78,12 @@ class Recorder:
 
     def stores(self) -> Stores:
         """Ports whose every call goes through `ask`."""
-        items, cursors, heads = (_Port(name, self.ask) for name in ("items", "cursors", "heads"))
-        return Stores(
-            cast("ItemStore", items), cast("CursorStore", cursors), cast("HeadReader", heads), create_tables=_nothing
-        )
+        items, cursors, heads, control = (self.port(name) for name in ("items", "cursors", "heads", "control"))
+        return Stores(items, cursors, heads, control=lambda _: control, create_tables=_nothing)
+
+    def port(self, name: str) -> Any:
+        """Any port, by its name."""
+        return _Port(name, self.ask)
 
     def clock(self) -> float:
         """The time as it was when the run first came here: a part of the history, but no call."""

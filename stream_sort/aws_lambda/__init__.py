@@ -1,0 +1,1 @@
+"""Lambda glue: the only place that knows event shapes; one module a function."""

@@ -1,0 +1,99 @@
+"""The advance function: wakes by the items table's stream and advances the queues whose items it carries.
+
+For users who write to the items table themselves, and the durable trigger behind a writer that died.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.aws_lambda import telemetry as names
+from stream_sort.aws_lambda.receipts import told
+from stream_sort.aws_lambda.shapes import Shape, shape_of
+from stream_sort.core.outcomes import Advance
+from stream_sort.errors import InvalidInput, StoreMisconfigured, StreamSortError
+from stream_sort.inflight import InFlight
+
+if TYPE_CHECKING:
+    from stream_sort.aws_lambda.telemetry import Telemetry
+    from stream_sort.sorter import Sorter
+
+
+class AdvanceQueues:
+    """Advances each queue of a batch once, as far as it goes; a queue that fails delays no other."""
+
+    def __init__(self, sorter: Sorter, telemetry: Telemetry) -> None:
+        self._sorter = sorter
+        self._keys = sorter.options.keys
+        self._in_flight = InFlight(sorter.options.in_flight)
+        self._telemetry = telemetry
+
+    def __call__(self, event: Any, context: Any) -> dict[str, Any]:
+        """Handle one batch of the stream; everything from the first record of a queue that failed comes again.
+
+        A queue that no retry will advance is logged, and not reported: it must not hold the shard.
+        """
+        with self._telemetry.invocation(context):
+            shape = shape_of(event, self._keys)
+            if shape is not Shape.DYNAMODB_STREAM:
+                raise InvalidInput(f"advance takes {Shape.DYNAMODB_STREAM}, that of the items table; not {shape}")
+            first_records = self._first_records(event["Records"])
+            failures = self._advance(list(first_records))
+            if failures and len(failures) == len(first_records):
+                # The same to AWS; an emulator that ignores partial failures then retries as well.
+                raise next(iter(failures.values()))
+            # Records come in the order of their sequence numbers: the first is the lowest.
+            lowest = [number for queue, number in first_records.items() if queue in failures][:1]
+            return {"batchItemFailures": [{"itemIdentifier": number} for number in lowest]}
+
+    def _first_records(self, records: list[dict[str, Any]]) -> dict[str, str]:
+        """The queues of new items, each with the sequence number of its first record.
+
+        Only a slot that is filled can make a queue contiguous: what is changed or removed wakes nobody.
+        """
+        first: dict[str, str] = {}
+        strange = 0
+        for record in records:
+            queue = self._queue_of(record["dynamodb"].get("Keys"))
+            if queue is None:
+                strange += 1
+            elif record.get("eventName") == "INSERT":
+                first.setdefault(queue, record["dynamodb"]["SequenceNumber"])
+        if strange:
+            self._telemetry.logger.warning(
+                "records without our keys were ignored; is this the items table's stream?",
+                count=strange,
+                wanted=[self._keys.queue, self._keys.seq],
+                stream=records[0].get("eventSourceARN"),
+            )
+        return first
+
+    def _queue_of(self, keys: object) -> str | None:
+        if not isinstance(keys, dict) or keys.keys() != {self._keys.queue, self._keys.seq}:
+            return None
+        value = keys[self._keys.queue]
+        queue = value.get("S") if isinstance(value, dict) else None
+        return queue if isinstance(queue, str) else None
+
+    def _advance(self, queues: list[str]) -> dict[str, StreamSortError]:
+        """Advance queues; the errors of those for which a retry may help."""
+        failures: dict[str, StreamSortError] = {}
+        for queue, reached in zip(queues, self._in_flight.map(self._try_advance, queues), strict=True):
+            if isinstance(reached, Advance):
+                self._telemetry.count(names.CURSOR_ADVANCED, len(reached))
+            elif reached.retryable:
+                failures[queue] = reached
+                self._telemetry.logger.warning("a queue was not advanced", queue=queue, **told(reached))
+            else:
+                self._telemetry.count(names.REJECTED)
+                self._telemetry.logger.error("a queue cannot be advanced", queue=queue, **told(reached))
+        return failures
+
+    def _try_advance(self, queue: str) -> Advance | StreamSortError:
+        try:
+            return self._sorter.advance(queue)
+        except StoreMisconfigured:
+            # No queue can escape it, and nothing is to be lost until somebody has put it right.
+            raise
+        except StreamSortError as error:
+            return error

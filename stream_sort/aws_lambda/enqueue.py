@@ -1,0 +1,141 @@
+"""The enqueue function: takes messages from wherever they come, puts them, and tells their source what failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.aws_lambda import telemetry as names
+from stream_sort.aws_lambda.http_api import answer_request
+from stream_sort.aws_lambda.parcels import Parcel, parcels_of
+from stream_sort.aws_lambda.receipts import Receipts, is_own_fault, put, told
+from stream_sort.aws_lambda.shapes import Shape, messages_in, shape_of
+from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError
+
+if TYPE_CHECKING:
+    from stream_sort.aws_lambda.telemetry import Telemetry
+    from stream_sort.sorter import Sorter
+
+MOST_PLACES_LOGGED = 20
+
+
+class Enqueue:
+    """Stores every message of an event with one put_many, and answers as the event's source wants it.
+
+    Whatever is not stored is put again by its source, or told to the caller; a message that can never be stored
+    keeps no other from being stored. Duplicates, conflicts and late messages are outcomes, not failures.
+    """
+
+    def __init__(self, sorter: Sorter, telemetry: Telemetry) -> None:
+        self._sorter = sorter
+        self._keys = sorter.options.keys
+        self._telemetry = telemetry
+
+    def __call__(self, event: Any, context: Any) -> Any:
+        """Handle one event."""
+        with self._telemetry.invocation(context):
+            shape = shape_of(event, self._keys)
+            match shape:
+                case Shape.MESSAGE | Shape.MESSAGES:
+                    return self._answer_caller(event, shape)
+                case Shape.HTTP | Shape.REST:
+                    return answer_request(event, shape, self._keys, self._put)
+                case Shape.SQS:
+                    return self._answer_sqs(event, context)
+                case Shape.KINESIS:
+                    return self._answer_kinesis(event)
+                case Shape.SNS | Shape.EVENTBRIDGE:
+                    return self._answer_async(event, shape)
+                case _:
+                    raise InvalidInput(f"enqueue does not take {shape}; that of the items table is for advance")
+
+    def _answer_caller(self, event: Any, shape: Shape) -> dict[str, Any]:
+        """The outcomes; raises only if a retry of the very same call may help all of its messages."""
+        receipts = self._put([event] if shape is Shape.MESSAGE else messages_in(event))
+        failures = receipts.failures
+        if failures and len(failures) == len(receipts) and all(error.retryable for error in failures):
+            raise failures[0]
+        answer = receipts.answer()
+        if shape is Shape.MESSAGE:
+            outcome = receipts.outcome(0)
+            answer["status"] = "rejected" if isinstance(outcome, StreamSortError) else str(outcome)
+        return answer
+
+    def _answer_sqs(self, event: dict[str, Any], context: Any) -> Any:
+        """What failed comes again; what always fails ends in the dead-letter queue after maxReceiveCount."""
+        from stream_sort.aws_lambda.sqs_batch import partial_response  # noqa: PLC0415  # heavy, and for SQS only
+
+        failures = self._deliver(parcels_of(event, Shape.SQS, self._keys))
+        return partial_response(event, failures, context)
+
+    def _answer_kinesis(self, event: dict[str, Any]) -> dict[str, Any]:
+        """Everything from the first record that may yet be stored comes again.
+
+        A record that never will be is logged and dropped: it must not hold its shard, and Kinesis has no place for
+        it. Its sequence number is in the log; the stream keeps it until its retention is over.
+        """
+        parcels = parcels_of(event, Shape.KINESIS, self._keys)
+        failures = {name: error for name, error in self._deliver(parcels).items() if not is_own_fault(error)}
+        if len(failures) == len(parcels):
+            # The same to AWS; an emulator that ignores partial failures then retries as well.
+            raise failures[parcels[0].name]
+        first = next((parcel.name for parcel in parcels if parcel.name in failures), None)
+        return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
+
+    def _answer_async(self, event: dict[str, Any], shape: Shape) -> None:
+        """Raise what may yet be stored, so that Lambda retries the event; log and drop what never will be."""
+        failures = self._deliver(parcels_of(event, shape, self._keys)).values()
+        for error in failures:
+            if not is_own_fault(error):
+                raise error
+
+    def _deliver(self, parcels: list[Parcel]) -> dict[str, StreamSortError]:
+        """Put the messages of all parcels at once; the failure of each parcel that has one, by its name."""
+        receipts = self._put([message for parcel in parcels for message in parcel.messages])
+        failures: dict[str, StreamSortError] = {}
+        start = 0
+        for parcel in parcels:
+            indexes = range(start, start + len(parcel.messages))
+            start = indexes.stop
+            found = [error for error in map(receipts.failure, indexes) if error is not None]
+            error = parcel.error or _worst(found)
+            if parcel.error is not None:
+                self._telemetry.count(names.REJECTED)
+            if error is not None:
+                failures[parcel.name] = error
+                log = self._telemetry.logger.warning if error.retryable else self._telemetry.logger.error
+                log("a record failed", record=parcel.name, failed=len(found) or 1, **told(error))
+        return failures
+
+    def _put(self, messages: list[Any]) -> Receipts:
+        receipts = put(self._sorter, messages)
+        result, telemetry = receipts.result, self._telemetry
+        raised = sum(isinstance(error, SequenceConflict) for _, error in result.rejected)
+        for name, count in (
+            (names.MESSAGES_ACCEPTED, result.accepted),
+            (names.DUPLICATES, len(result.duplicates)),
+            (names.CONFLICTS, len(result.conflicts) + raised),
+            (names.LATE, len(result.late)),
+            (names.REJECTED, sum(not error.retryable for _, error in result.rejected) - raised),
+            (names.CURSOR_ADVANCED, result.released),
+        ):
+            telemetry.count(name, count)
+        self._log(receipts)
+        return receipts
+
+    def _log(self, receipts: Receipts) -> None:
+        result, logger = receipts.result, self._telemetry.logger
+        for kind, some, log in (
+            # Every source repeats itself now and then; that two messages claim one place, somebody should know.
+            ("duplicates", result.duplicates, logger.info),
+            ("conflicts", result.conflicts, logger.warning),
+            ("late", result.late, logger.warning),
+        ):
+            if some:
+                log(kind, count=len(some), places=receipts.places(some[:MOST_PLACES_LOGGED]))
+        for queue, error in result.stalled:
+            logger.warning("a queue was not advanced", queue=queue, **told(error))
+
+
+def _worst(errors: list[StreamSortError]) -> StreamSortError | None:
+    """The error that decides for a record of several messages: one that a retry may help, if there is one."""
+    return next((error for error in errors if not is_own_fault(error)), errors[0] if errors else None)

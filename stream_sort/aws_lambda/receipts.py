@@ -1,0 +1,120 @@
+"""What became of each message of one put_many, and how a caller is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from stream_sort.core.outcomes import PutResult, Status
+from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stream_sort.core.message import KeyNames
+    from stream_sort.sorter import Sorter
+
+Outcome = Status | StreamSortError
+
+
+class Place(TypedDict):
+    """Where a message belongs: all that is told of it."""
+
+    queue: str
+    seq: int
+
+
+class Receipts:
+    """The outcome of each message, by its index."""
+
+    def __init__(self, messages: list[Any], result: PutResult, keys: KeyNames) -> None:
+        self.result = result
+        self._messages = messages
+        self._keys = keys
+        self._outcomes = _outcomes(messages, result)
+        self._stalled = dict(result.stalled)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def outcome(self, index: int) -> Outcome:
+        """The status of a message, or the error that kept it from being stored."""
+        return self._outcomes[index]
+
+    def failure(self, index: int) -> StreamSortError | None:
+        """Why a message must be put again: it is not stored, or it is but its queue could not be advanced."""
+        outcome = self._outcomes[index]
+        if isinstance(outcome, StreamSortError):
+            return outcome
+        return self._stalled.get(self._messages[index][self._keys.queue])
+
+    @property
+    def failures(self) -> list[StreamSortError]:
+        """The failures of all messages that have one."""
+        found = map(self.failure, range(len(self)))
+        return [error for error in found if error is not None]
+
+    def places(self, messages: Iterable[dict[str, Any]]) -> list[Place]:
+        """Where messages belong."""
+        return [{"queue": message[self._keys.queue], "seq": message[self._keys.seq]} for message in messages]
+
+    def answer(self) -> dict[str, Any]:
+        """All of it as JSON, with no payload; `message` is the index of a refused one in the call."""
+        rejected = enumerate(self._outcomes)
+        return {
+            "accepted": self.result.accepted,
+            "duplicates": self.places(self.result.duplicates),
+            "conflicts": self.places(self.result.conflicts),
+            "late": self.places(self.result.late),
+            "rejected": [
+                {"message": index} | told(error) for index, error in rejected if isinstance(error, StreamSortError)
+            ],
+            "stalled": [{"queue": queue} | told(error) for queue, error in self.result.stalled],
+            "advances": [
+                {"queue": one.queue, "old": one.old, "new": one.new, "released": one.released}
+                for one in self.result.advances
+            ],
+        }
+
+
+def put(sorter: Sorter, messages: list[Any]) -> Receipts:
+    """Store messages with one put_many.
+
+    Where conflicts are to be raised, each conflicting message is refused with its own error.
+    """
+    # Outcomes are found by the identity of the message, so each needs one of its own.
+    own = [dict(message) if isinstance(message, dict) else message for message in messages]
+    keys = sorter.options.keys
+    try:
+        result = sorter.put_many(own)
+    except SequenceConflict as conflict:
+        if conflict.result is None:
+            raise
+        result = conflict.result
+        result.rejected += [(one, SequenceConflict(one[keys.queue], one[keys.seq])) for one in result.conflicts]
+        result.conflicts = []
+    return Receipts(own, result, keys)
+
+
+def told(error: StreamSortError) -> dict[str, Any]:
+    """An error as a caller or a log gets it."""
+    return {"error": type(error).__name__, "reason": str(error), "retryable": error.retryable}
+
+
+def is_own_fault(error: StreamSortError) -> bool:
+    """Whether the message itself is to blame: then no retry, however late, will store it.
+
+    Any other error may be over one day, even one that needs somebody to act first, such as a lost cursor.
+    """
+    return isinstance(error, InvalidInput | SequenceConflict)
+
+
+def _outcomes(messages: list[Any], result: PutResult) -> list[Outcome]:
+    # What is no dict may share its identity with another one; then both are refused for the same reason.
+    known: dict[int, Outcome] = {id(message): error for message, error in result.rejected}
+    for status, some in (
+        (Status.DUPLICATE, result.duplicates),
+        (Status.CONFLICT, result.conflicts),
+        (Status.LATE, result.late),
+    ):
+        known.update((id(message), status) for message in some)
+    return [known.get(id(message), Status.ACCEPTED) for message in messages]

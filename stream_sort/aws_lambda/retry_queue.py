@@ -1,0 +1,44 @@
+"""A Waker on an SQS queue: each message names a consumer and one of its queues, and comes when its time has come."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from stream_sort.core.consumption import LONGEST_DELAY
+from stream_sort.errors import StoreUnavailable
+from stream_sort.settings import aws_region
+
+
+class RetryQueue:
+    """Sends wakes to an SQS queue that feeds the consumer's own function."""
+
+    def __init__(self, url: str, consumer: str, client: Any = None) -> None:
+        self._url = url
+        self._consumer = consumer
+        self._client = client
+
+    def wake(self, queue: str, delay: float) -> None:
+        """See Waker; StoreUnavailable if the message could not be sent."""
+        body = json.dumps({"consumer": self._consumer, "queue": queue}, ensure_ascii=False)
+        seconds = math.ceil(min(max(delay, 0.0), LONGEST_DELAY))
+        try:
+            self._sqs().send_message(QueueUrl=self._url, MessageBody=body, DelaySeconds=seconds)
+        except (ClientError, BotoCoreError) as error:
+            raise StoreUnavailable(
+                f"no wake could be sent to {self._url}: {error}; the sweep wakes the queue instead",
+                operation="SendMessage",
+            ) from error
+
+    def _sqs(self) -> Any:
+        if self._client is None:
+            # Made when first needed: most runs never park a queue.
+            session = boto3.session.Session()
+            config = Config(user_agent="stream_sort", retries={"mode": "standard", "total_max_attempts": 3})
+            self._client = session.client("sqs", region_name=session.region_name or aws_region(), config=config)
+        return self._client

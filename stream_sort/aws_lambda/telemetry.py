@@ -1,0 +1,84 @@
+"""What the functions tell about themselves: logs, metrics, traces. No payload above DEBUG, no error of its own."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools.logging import Logger
+from aws_lambda_powertools.metrics import EphemeralMetrics
+from aws_lambda_powertools.tracing import Tracer
+
+from stream_sort.settings import tracing_is_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMESPACE = "StreamSort"
+
+MESSAGES_ACCEPTED = "MessagesAccepted"
+DUPLICATES = "Duplicates"
+CONFLICTS = "Conflicts"
+LATE = "Late"
+# What no retry will store: messages, bodies that hold none; queues that cannot be advanced before somebody acts.
+REJECTED = "Rejected"
+# Seqs released, not moves.
+CURSOR_ADVANCED = "CursorAdvanced"
+MESSAGES_DELIVERED = "MessagesDelivered"
+HANDLER_FAILURES = "HandlerFailures"
+QUEUES_PARKED = "QueuesParked"
+DEAD_LETTERS = "DeadLetters"
+QUEUES_WAITING = "QueuesWaiting"
+OLDEST_GAP_AGE_SECONDS = "OldestGapAgeSeconds"
+CONSUMER_LAG = "ConsumerLag"
+
+
+class Telemetry:
+    """The logger and the metrics of one function; `service` is its step, and the dimension of its metrics."""
+
+    def __init__(self, service: str) -> None:
+        self.logger = Logger(service=service)
+        self.tracer = _make_tracer(service) if tracing_is_on() else None
+        self._service = service
+        self._counts: Counter[str] = Counter()
+        self._measures: list[tuple[str, float, str]] = []
+
+    def count(self, name: str, value: int = 1) -> None:
+        """Add to a count; what adds up to nothing is not published."""
+        self._counts[name] += value
+
+    def measure(self, name: str, value: float, unit: str = "Count") -> None:
+        """Publish a value as it is, zero too; `unit` is one of CloudWatch's, such as Seconds."""
+        if math.isfinite(value):
+            self._measures.append((name, value, unit))
+
+    def flush(self) -> None:
+        """Publish what was counted and measured since the last time, in one blob; nothing if there is nothing."""
+        values = [(name, float(count), "Count") for name, count in self._counts.items() if count] + self._measures
+        self._counts, self._measures = Counter(), []
+        if not values:
+            return
+        try:
+            metrics = EphemeralMetrics(namespace=NAMESPACE, service=self._service)
+            for name, value, unit in values:
+                metrics.add_metric(name=name, unit=unit, value=value)
+            metrics.flush_metrics()
+        except Exception:  # a batch that is done is not to be repeated for want of its figures
+            self.logger.exception("metrics were not published")
+
+    @contextmanager
+    def invocation(self, context: Any) -> Iterator[None]:
+        """Mark the logs of one invocation with its request id; publish its metrics however it ends."""
+        self.logger.append_keys(request_id=getattr(context, "aws_request_id", None))
+        try:
+            yield
+        finally:
+            self.flush()
+
+
+def _make_tracer(service: str) -> Tracer | None:
+    """A tracer that shows each call to AWS as a segment, if the SDK of X-Ray is installed; our layer has none."""
+    return Tracer(service=service) if find_spec("aws_xray_sdk") else None

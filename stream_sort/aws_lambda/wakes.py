@@ -1,0 +1,95 @@
+"""From records to wakes: which queues the cursor table's stream, or the retry queue, tells a consumer to look at.
+
+A record only wakes. Its images may be old, partial or missing: of OldImage nothing is read, of NewImage the position
+as a hint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.consumption import Wake
+from stream_sort.core.json_text import loads
+from stream_sort.core.message import check_queue
+from stream_sort.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from stream_sort.core.message import KeyNames
+
+STREAM = "aws:dynamodb"
+SQS = "aws:sqs"
+
+
+@dataclass(slots=True)
+class Wakes:
+    """The wakes of an event, and why some of its records wake nobody."""
+
+    wakes: list[Wake] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class WakeReader:
+    """Reads the wakes of one consumer out of events."""
+
+    consumer: str
+    cursor_table: str
+    keys: KeyNames
+
+    def read(self, event: object) -> Wakes:
+        """The wakes of an event, in its order; InvalidInput if it is no batch of records."""
+        records = event.get("Records") if isinstance(event, dict) else None
+        if not isinstance(records, list):
+            raise InvalidInput(
+                "no batch of records: a consumer is woken by its cursor table's stream or its retry queue"
+            )
+        found = Wakes()
+        for record in records:
+            try:
+                found.wakes.append(self._wake(record))
+            except InvalidInput as reason:
+                found.ignored.append(str(reason))
+        return found
+
+    def _wake(self, record: Any) -> Wake:
+        source = record.get("eventSource") if isinstance(record, dict) else None
+        if source == STREAM:
+            return self._from_stream(record)
+        if source == SQS:
+            return self._from_retry_queue(record)
+        raise InvalidInput(f"a record of {source!r} wakes nobody")
+
+    def _from_stream(self, record: dict[str, Any]) -> Wake:
+        table = _table_of(record.get("eventSourceARN"))
+        if self.cursor_table and table not in {None, self.cursor_table}:
+            raise InvalidInput(f"a record of table {table!r}, not of {self.cursor_table!r}")
+        body = _map(record, "dynamodb")
+        queue = _map(_map(body, "Keys"), self.keys.queue).get("S")
+        number = _map(_map(body, "NewImage"), self.keys.seq).get("N")
+        return Wake(check_queue(queue), _int(number), _names(body.get("SequenceNumber")))
+
+    def _from_retry_queue(self, record: dict[str, Any]) -> Wake:
+        body = loads(str(record.get("body")))
+        if not isinstance(body, dict) or body.get("consumer") != self.consumer:
+            raise InvalidInput(f"a message of the retry queue that is not for consumer {self.consumer!r}")
+        return Wake(check_queue(body.get("queue")), None, _names(record.get("messageId")))
+
+
+def _table_of(arn: object) -> str | None:
+    """The table in a stream's ARN; None where there is no ARN."""
+    parts = arn.split("/") if isinstance(arn, str) else []
+    return parts[1] if len(parts) > 1 else None
+
+
+def _map(holder: dict[str, Any], name: str) -> dict[str, Any]:
+    inner = holder.get(name)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _int(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and text.lstrip("-").isdecimal() and text.isascii() else None
+
+
+def _names(name: object) -> tuple[str, ...]:
+    return (name,) if isinstance(name, str) and name else ()

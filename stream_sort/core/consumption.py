@@ -1,0 +1,183 @@
+"""What is kept of consumers, as values: checkpoints, parked queues, dead letters; and when to try again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.message import MAX_SEQ, MIN_SEQ
+from stream_sort.errors import SettingsError, shown
+
+if TYPE_CHECKING:
+    from stream_sort.core.records import Cursor
+
+CONSUMER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+FIRST_DELAY = 2.0
+# SQS delays a message by at most 15 minutes.
+LONGEST_DELAY = 900.0
+MAX_ERROR = 1_000
+EARLIEST = "earliest"
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A queue that one consumer cannot get past: `seq` failed, it and all behind it wait.
+
+    `next_try` is None when it is not tried again by itself: redrive or discard it.
+    """
+
+    queue: str
+    seq: int
+    error: str
+    attempts: int
+    since: float
+    next_try: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that a consumer gave up on; it stays in the items table. `discarded` is the reason, if it was."""
+
+    queue: str
+    seq: int
+    error: str
+    attempts: int
+    since: float
+    next_try: None = None
+    discarded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far a consumer is in a queue: everything up to `seq` is done.
+
+    `version` counts every change and `run` names who made it: a commit succeeds only on the version it read.
+    """
+
+    consumer: str
+    queue: str
+    seq: int
+    version: int = 0
+    run: str = ""
+    committed_at: float | None = None
+    parked: Parked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a conditional commit did; `checkpoint` is the row as it stands now, None if there is none."""
+
+    won: bool
+    checkpoint: Checkpoint | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A consumer's checkpoint in a queue, the queue's cursor, and whether the slot that was asked for is taken."""
+
+    checkpoint: Checkpoint | None
+    cursor: Cursor | None
+    taken: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A consumer and where it starts; not `ready` while the checkpoints of a "latest" one are being set."""
+
+    name: str
+    start: str
+    since: float
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedPage:
+    """Some parked queues of a listing, and where to go on (None: this was the last page)."""
+
+    parked: tuple[Parked, ...]
+    next: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterPage:
+    """Some dead letters of a listing, and where to go on (None: this was the last page)."""
+
+    letters: tuple[DeadLetter, ...]
+    next: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A reason to look at a queue. `position` is what the wake says of it: a hint; `records` are to be answered for."""
+
+    queue: str
+    position: int | None = None
+    records: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Served:
+    """What one wake of one queue came to.
+
+    `ended` is "done", "parked" (now), "waiting" (parked before, and its time has not come), "overtaken" (another
+    run is at work), "handed over" (time was short) or "failed" (`error` says why; nothing could be recorded).
+    """
+
+    queue: str
+    delivered: int = 0
+    ended: str = "done"
+    handler_failures: int = 0
+    dead: list[DeadLetter] = field(default_factory=list)
+    parked: Parked | None = None
+    error: Exception | None = None
+
+
+def delay_before(attempt: int) -> float:
+    """How long to wait after so many failed attempts: doubles up to a cap."""
+    return min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(attempt - 1, 20))
+
+
+def attempts_before(row: Checkpoint, seq: int) -> int:
+    """How often a message failed before this time."""
+    return row.parked.attempts if row.parked is not None and row.parked.seq == seq else 0
+
+
+def parked_by(row: Checkpoint, seq: int, error: Exception, attempts: int, now: float) -> Parked:
+    """The queue parked at a message that failed, to be tried again after a while."""
+    again = row.parked is not None and row.parked.seq == seq
+    since = row.parked.since if again and row.parked is not None else now
+    return Parked(row.queue, seq, told(error), attempts, since, now + delay_before(attempts))
+
+
+def told(error: BaseException) -> str:
+    """An error as it is kept: its kind and message, never long."""
+    cause = error.__cause__
+    text = f"{type(error).__name__}: {error}" + (f" ({type(cause).__name__}: {cause})" if cause else "")
+    return text if len(text) <= MAX_ERROR else text[: MAX_ERROR - 1] + "…"
+
+
+def check_consumer(name: object) -> str:
+    """A usable consumer name."""
+    if not isinstance(name, str) or not CONSUMER_NAME.fullmatch(name):
+        raise SettingsError(f"consumer {shown(name)}: a name has 1 to 64 letters, digits and any of _ . -")
+    return name
+
+
+def check_start(start: object) -> str:
+    """Where a consumer starts, as text: "earliest", "latest" or a seq."""
+    if start in {EARLIEST, LATEST}:
+        return str(start)
+    is_number = isinstance(start, int) and not isinstance(start, bool)
+    if is_number or (isinstance(start, str) and re.fullmatch(r"-?[0-9]{1,20}", start)):
+        seq = int(str(start))
+        if MIN_SEQ <= seq <= MAX_SEQ:
+            return str(seq)
+    raise SettingsError(f"start is {shown(start)}; it must be 'earliest', 'latest' or a seq")
+
+
+def first_checkpoint(start: str, cursor: Cursor) -> int:
+    """The checkpoint of a consumer that comes to a queue for the first time."""
+    before = cursor.first_seq - 1
+    return before if start in {EARLIEST, LATEST} else max(int(start) - 1, before)

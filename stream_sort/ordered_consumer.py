@@ -1,0 +1,117 @@
+"""OrderedConsumer: settings in, a wired consumer out."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, Self
+
+from stream_sort.bootstrap import StreamSorter
+from stream_sort.consumer import Consumer, Pace
+from stream_sort.core.consumption import check_consumer, check_start
+from stream_sort.delivery import Desk, Terms
+from stream_sort.errors import SettingsError, shown
+from stream_sort.inflight import InFlight
+from stream_sort.registrar import Registrar
+from stream_sort.settings import ConsumerSettings
+from stream_sort.wakers import Nudger
+
+if TYPE_CHECKING:
+    from stream_sort.ports import Waker
+    from stream_sort.sorter import Sorter
+    from stream_sort.verdict import Handler
+
+
+class OrderedConsumer(Consumer):
+    """Hands every queue's messages to `handler`, in order, nothing missing.
+
+    `handler(batch)` gets up to `batch_size` messages of one queue. It may raise, return the last seq it did, or raise
+    PartlyDone with it. Whatever it writes through `batch.transaction` happens exactly once.
+    """
+
+    def __init__(  # noqa: PLR0913  # the public contract: each is a keyword with a default
+        self,
+        name: str,
+        handler: Handler,
+        *,
+        sorter: Sorter | None = None,
+        control_table: str = "Control",
+        batch_size: int = 100,
+        max_attempts: int = 5,
+        on_poison: str = "park",
+        start: str | int = "earliest",
+        retry_queue_url: str = "",
+        waker: Waker | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        """Wire a consumer; the sorter is that of the environment when none is given."""
+        if not callable(handler):
+            raise SettingsError(f"handler is {shown(handler)}; it must be a function that takes a batch")
+        settings = ConsumerSettings(
+            control_table=control_table,
+            consumer=check_consumer(name),
+            batch_size=batch_size,
+            max_attempts=max_attempts,
+            on_poison=on_poison,
+            start=check_start(start),
+            retry_queue_url=retry_queue_url,
+        )
+        sorter = StreamSorter.from_env() if sorter is None else sorter
+        self._sorter = sorter
+        self._settings = settings
+        self._control = sorter.stores.control(control_table)
+        desk = Desk(
+            terms=Terms(name, batch_size, max_attempts, on_poison == "dead_letter", settings.start),
+            sorter=sorter,
+            control=self._control,
+            handler=handler,
+            waker=waker or self._waker(),
+            clock=sorter.clock,
+            new_run=lambda: uuid.uuid4().hex,
+        )
+        in_flight = InFlight(sorter.options.in_flight)
+        super().__init__(desk, Registrar(self._control, sorter.stores.cursors, sorter.clock, in_flight), pace)
+        self._process: Any = None
+
+    @classmethod
+    def from_env(cls, handler: Handler, *, sorter: Sorter | None = None) -> Self:
+        """The consumer that the STREAM_SORT_* variables describe."""
+        given = ConsumerSettings.from_env()
+        return cls(
+            given.consumer,
+            handler,
+            sorter=sorter,
+            control_table=given.control_table,
+            batch_size=given.batch_size,
+            max_attempts=given.max_attempts,
+            on_poison=given.on_poison,
+            start=given.start,
+            retry_queue_url=given.retry_queue_url,
+        )
+
+    def create_tables(self) -> None:
+        """Create the control table if it is not there, and wait for it; for local use and tests."""
+        self._control.create_table()
+
+    def lambda_handler(self, event: Any, context: Any) -> dict[str, Any]:
+        """Handle the wakes of an event: records of the cursor table's stream, or of the retry queue."""
+        if self._process is None:
+            self._process = self._wired_process()
+        answer: dict[str, Any] = self._process(event, context)
+        return answer
+
+    def _waker(self) -> Waker:
+        if not self._settings.retry_queue_url:
+            return Nudger(self._sorter)
+        # boto3 is loaded here, not by `import stream_sort`.
+        from stream_sort.aws_lambda.retry_queue import RetryQueue  # noqa: PLC0415
+
+        return RetryQueue(self._settings.retry_queue_url, self._settings.consumer)
+
+    def _wired_process(self) -> Any:
+        # Powertools is loaded here: who calls catch_up has no use for it.
+        from stream_sort.aws_lambda.process import Process  # noqa: PLC0415
+        from stream_sort.aws_lambda.telemetry import Telemetry  # noqa: PLC0415
+        from stream_sort.aws_lambda.wakes import WakeReader  # noqa: PLC0415
+
+        reader = WakeReader(self.name, self._sorter.stores.cursor_table, self._sorter.options.keys)
+        return Process(self, reader, Telemetry("process"))

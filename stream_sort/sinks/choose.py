@@ -1,0 +1,118 @@
+"""Settings in, a sink out. Only the chosen sink's module is imported and only its client made: cold starts count."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from stream_sort.errors import SettingsError, shown
+from stream_sort.settings import aws_region
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.core.batch import Batch
+    from stream_sort.settings import SinkSettings
+
+ARN = r"arn:aws[a-z-]*:"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of sink: where its code is, which AWS service it talks to, what its target looks like."""
+
+    module: str
+    factory: str
+    service: str
+    target: str
+    target_is: str
+
+
+SINKS = {
+    "log": Kind("log", "LogSink", "", r"", "empty: the log sink has no target"),
+    "sqs-fifo": Kind(
+        "sqs_fifo",
+        "SqsFifoSink",
+        "sqs",
+        r"https?://\S+/\d+/[\w-]+\.fifo",
+        "the URL of a queue whose name ends in .fifo",
+    ),
+    "sns-fifo": Kind(
+        "sns_fifo", "SnsFifoSink", "sns", ARN + r"sns:[^:\s]+:\d+:[\w-]+\.fifo", "the ARN of a topic that ends in .fifo"
+    ),
+    "kinesis": Kind(
+        "kinesis",
+        "KinesisSink",
+        "kinesis",
+        rf"[\w.-]{{1,128}}|{ARN}kinesis:[^:\s]+:\d+:stream/[\w.-]+",
+        "the name or ARN of a data stream",
+    ),
+    "eventbridge": Kind(
+        "eventbridge",
+        "EventBridgeSink",
+        "events",
+        rf"[/\w.-]{{1,256}}|{ARN}events:[^:\s]+:\d+:event-bus/[/\w.-]+",
+        "the name or ARN of an event bus, 'default' for the account's own",
+    ),
+    "lambda": Kind(
+        "lambda_invoke",
+        "LambdaSink",
+        "lambda",
+        rf"(?:(?:{ARN}lambda:[^:\s]+:)?\d+:function:)?[\w-]{{1,140}}(?::[\w$-]+)?",
+        "the name or ARN of a function, with or without an alias",
+    ),
+}
+
+
+def make_sink(settings: SinkSettings, client: Any = None) -> Callable[[Batch], int | None]:
+    """The sink that the settings name; `client` is a boto3 client of its service, made when absent."""
+    kind = SINKS.get(settings.sink)
+    if kind is None:
+        raise SettingsError(f"sink is {shown(settings.sink)}; there are {', '.join(SINKS)}")
+    target = settings.sink_target
+    if not re.fullmatch(kind.target, target, re.ASCII):
+        raise SettingsError(
+            f"sink_target is {shown(target, 200)}; for the sink {settings.sink!r} it must be {kind.target_is} "
+            f"(the sinks are {', '.join(SINKS)})"
+        )
+    factory = getattr(import_module(f"stream_sort.sinks.{kind.module}"), kind.factory)
+    sink = factory(target, client or make_client(kind.service)) if kind.service else factory()
+    return cast("Callable[[Batch], int | None]", sink)
+
+
+def make_client(service: str) -> Any:
+    """A client for one service, in the region of the environment; AWS_ENDPOINT_URL is honoured by the SDK."""
+    import boto3  # noqa: PLC0415  # the log sink needs no SDK
+    from botocore.config import Config  # noqa: PLC0415  # as above
+    from botocore.exceptions import BotoCoreError, NoRegionError  # noqa: PLC0415  # as above
+
+    try:
+        session = boto3.session.Session()
+        return session.client(
+            service, region_name=session.region_name or aws_region(), config=Config(**_config_of(service))
+        )
+    except NoRegionError as error:
+        raise SettingsError("no AWS region is set; set AWS_REGION, or pass client=") from error
+    except (BotoCoreError, ValueError) as error:
+        raise SettingsError(f"no client for {service} can be made: {error}") from error
+
+
+def _config_of(service: str) -> dict[str, Any]:
+    if service == "lambda":
+        # A function may run 15 minutes. Asking again after a time-out or a broken connection would start it a
+        # second time while the first still runs, with the same messages: the consumer's own retry decides that.
+        return {
+            "user_agent": "stream_sort",
+            "connect_timeout": 2,
+            "read_timeout": 910,
+            "tcp_keepalive": True,
+            "retries": {"mode": "standard", "total_max_attempts": 1},
+        }
+    return {
+        "user_agent": "stream_sort",
+        "connect_timeout": 2,
+        "read_timeout": 10,
+        "retries": {"mode": "standard", "total_max_attempts": 3},
+    }

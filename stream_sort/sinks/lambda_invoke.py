@@ -1,0 +1,86 @@
+"""To a Lambda function, synchronously: `{"queue", "after", "through", "seqs", "messages"}`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.errors import HandlerProblem, shown
+from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.core.batch import Batch
+
+# Lambda takes 6 MB (6,291,456 bytes); what is left is for the queue's name, the seqs and the brackets.
+MAX_BYTES = 6_000_000
+MAX_COUNT = 10_000
+
+
+class LambdaSink:
+    """Invokes the function for each part of a batch that fits into one call, the next when the one before is done.
+
+    Any answer means that all was done, unless it is an error or says `{"last_done": seq}`: then what is behind
+    that seq comes again. The function sees a message again after a failure, and when its answer was lost.
+    """
+
+    def __init__(self, target: str, client: Any) -> None:
+        self._function = target
+        self._client = client
+
+    def __call__(self, batch: Batch) -> int | None:
+        """Invoke the function; return the last seq it did when that is not all, or raise with it."""
+        after = batch.after
+        with Progress(batch, f"Lambda function {self._function}") as progress:
+            for piece, through in _pieces(batch):
+                done = self._invoke(batch.queue, after, through, piece)
+                if done < piece[-1].seq:
+                    return done
+                progress.last_done = piece[-1].seq
+                after = through
+        return None
+
+    def _invoke(self, queue: str, after: int, through: int, piece: list[Entry]) -> int:
+        check_size(max(entry.size for entry in piece), MAX_BYTES)
+        answer = self._client.invoke(
+            FunctionName=self._function,
+            InvocationType="RequestResponse",
+            Payload=_payload(queue, after, through, piece),
+        )
+        told = _document(answer["Payload"].read())
+        if answer.get("FunctionError"):
+            raise HandlerProblem(f"the function failed: {told.get('errorType')}: {told.get('errorMessage')}")
+        return _last_done(told.get("last_done"), after, through)
+
+
+def _pieces(batch: Batch) -> Iterator[tuple[list[Entry], int]]:
+    """The parts of a batch and the seq that each goes through; the last one covers what was skipped at the end."""
+    last = batch.seqs[-1] if batch.seqs else None
+    for piece in cut(entries(batch), MAX_BYTES, MAX_COUNT):
+        yield piece, batch.through if piece[-1].seq == last else piece[-1].seq
+
+
+def _payload(queue: str, after: int, through: int, piece: list[Entry]) -> bytes:
+    seqs = ",".join(str(entry.seq) for entry in piece)
+    messages = ",".join(entry.text for entry in piece)
+    head = f'"queue":{json.dumps(queue)},"after":{after},"through":{through}'
+    return f'{{{head},"seqs":[{seqs}],"messages":[{messages}]}}'.encode()
+
+
+def _document(payload: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(payload)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _last_done(told: object, after: int, through: int) -> int:
+    if told is None:
+        return through
+    if isinstance(told, bool) or not isinstance(told, int) or not after <= told <= through:
+        raise HandlerProblem(f"the function's last_done is {shown(told)}; it must be a seq of {after} to {through}")
+    if told == after:
+        raise HandlerProblem("the function says that it did none of the messages")
+    return told

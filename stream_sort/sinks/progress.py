@@ -1,0 +1,97 @@
+"""How far a batch got at a sink, and the named error when it got no further. Knows no service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from stream_sort.core.json_text import dumps
+from stream_sort.errors import HandlerProblem, PartlyDone, StreamSortError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import TracebackType
+
+    from stream_sort.core.batch import Batch
+
+REASON_LENGTH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message as JSON text; `size` is its bytes in UTF-8."""
+
+    seq: int
+    text: str
+    size: int
+
+
+class Progress:
+    """Notes the last message that is known to be delivered with all before it; use it around the sending.
+
+    An error of AWS, or one of ours, leaves as a HandlerProblem that names queue, seq and sink when nothing
+    was done, else as PartlyDone from it. So whoever tries again starts at the message that failed.
+    """
+
+    def __init__(self, batch: Batch, sink: str) -> None:
+        self.last_done: int | None = None
+        self._batch = batch
+        self._sink = sink
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, ClientError | BotoCoreError | StreamSortError):
+            return
+        problem = HandlerProblem(
+            f"queue {self._batch.queue!r}, seq {self._failed()}: {self._sink}: {_reason(error)[:REASON_LENGTH]}"
+        )
+        problem.__cause__ = error
+        if self.last_done is None:
+            raise problem
+        raise PartlyDone(self.last_done) from problem
+
+    def _failed(self) -> int | None:
+        return next((seq for seq in self._batch.seqs if self.last_done is None or seq > self.last_done), None)
+
+
+def entries(batch: Batch) -> Iterator[Entry]:
+    """The messages of a batch as text, one at a time and in order."""
+    for seq, message in zip(batch.seqs, batch.messages, strict=True):
+        text = dumps(message)
+        yield Entry(seq, text, len(text.encode()))
+
+
+def cut(whole: Iterable[Entry], max_bytes: int, max_count: int) -> Iterator[list[Entry]]:
+    """Pieces that fit into one call each; an entry that fits into none stands alone, for `check_size` to name."""
+    piece: list[Entry] = []
+    size = 0
+    for entry in whole:
+        if piece and (len(piece) == max_count or size + entry.size > max_bytes):
+            yield piece
+            piece, size = [], 0
+        piece.append(entry)
+        size += entry.size
+    if piece:
+        yield piece
+
+
+def check_size(size: int, limit: int) -> None:
+    """Raise HandlerProblem when a message is larger than the sink can ever take."""
+    if size > limit:
+        raise HandlerProblem(
+            f"the message takes {size:,} bytes as JSON, over the limit of {limit:,}; "
+            "put the payload into S3 and its address into the message, or discard it"
+        )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ClientError):
+        told = error.response.get("Error", {})
+        return f"{error.operation_name} was refused: {told.get('Code')}: {told.get('Message')}"
+    return str(error)

@@ -1,0 +1,265 @@
+"""ControlStore on DynamoDB: every change is one conditional write, or one transaction with a handler's effects."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.consumption import Checkpoint, Commit, DeadLetter, DeadLetterPage, ParkedPage, Standing
+from stream_sort.core.limits import check_transaction
+from stream_sort.errors import EffectRefused, StoreError, StoreUnavailable, TransactionTooLarge
+from stream_sort.stores.dynamodb import control_rows as rows
+from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.cursors import row_of as cursor_of
+from stream_sort.stores.dynamodb.effects import actions_of, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.batch import Effect
+    from stream_sort.core.consumption import Subscription
+    from stream_sort.stores.dynamodb.calls import Calls, Reply
+    from stream_sort.stores.dynamodb.control_rows import ControlRow
+    from stream_sort.stores.dynamodb.tables import TableNames
+    from stream_sort.stores.dynamodb.values import Wire
+
+MAX_KEYS = 100
+REFUSED = "ConditionalCheckFailed"
+TOO_LARGE = ("multiple operations on one item", "size", "less than or equal to 100")
+
+
+class DynamoControlStore:
+    """ControlStore on a DynamoDB table."""
+
+    def __init__(self, calls: Calls, names: TableNames, table: str) -> None:
+        self._calls = calls
+        self._names = names
+        self._table = tables.check_table_name(table)
+
+    def create_table(self) -> None:
+        """See ControlStore."""
+        tables.create_table(self._calls, tables.control_table(self._table))
+
+    def standing(self, consumer: str, queue: str, slot: int | None = None) -> Standing:
+        """See ControlStore."""
+        keys = self._names.keys
+        cursor_key = {keys.queue: {"S": queue}}
+        request: dict[str, list[Wire]] = {
+            self._table: [rows.key_of(*rows.place_of(consumer, queue))],
+            self._names.cursor: [cursor_key],
+        }
+        if slot is not None:
+            request[self._names.items] = [{**cursor_key, keys.seq: {"N": str(slot)}}]
+        found = self._batch_get(request)
+        checkpoint = found[self._table]
+        cursor = found[self._names.cursor]
+        return Standing(
+            _checkpoint(checkpoint[0]) if checkpoint else None,
+            cursor_of(cursor[0], keys.queue, keys.seq) if cursor else None,
+            None if slot is None else bool(found[self._names.items]),
+        )
+
+    def create(self, checkpoint: Checkpoint) -> Commit:
+        """See ControlStore."""
+        reply = self._put(rows.CheckpointRow.of(checkpoint), rows.CheckpointRow.pk.does_not_exist())
+        return _committed(reply, checkpoint)
+
+    def commit(
+        self,
+        old: Checkpoint,
+        new: Checkpoint,
+        effects: Sequence[Effect] = (),
+        dead: DeadLetter | None = None,
+    ) -> Commit:
+        """See ControlStore."""
+        row = rows.CheckpointRow.of(new)
+        version_is_old = rows.CheckpointRow.version == old.version
+        if not effects and dead is None:
+            return _committed(self._put(row, version_is_old), new)
+        actions = [self._put_action(row, version_is_old)]
+        if dead is not None:
+            actions.append({"Put": {"TableName": self._table, "Item": rows.wire_of(_letter_row(new.consumer, dead))}})
+        return _committed(self._transact(new.queue, actions, effects), new)
+
+    def checkpoints(self, consumer: str, queues: Sequence[str]) -> dict[str, Checkpoint]:
+        """See ControlStore."""
+        found: dict[str, Checkpoint] = {}
+        for start in range(0, len(queues), MAX_KEYS):
+            keys = [rows.key_of(*rows.place_of(consumer, queue)) for queue in queues[start : start + MAX_KEYS]]
+            for wire in self._batch_get({self._table: keys})[self._table]:
+                checkpoint = _checkpoint(wire)
+                found[checkpoint.queue] = checkpoint
+        return found
+
+    def parked(self, consumer: str, before: float | None = None, start: Any = None) -> ParkedPage:
+        """See ControlStore."""
+        latest = rows.NEVER if before is None else round(before * 1000)
+        body = self._listing(rows.parked_listing(consumer), latest, start)
+        listed = (_checkpoint(wire).parked for wire in body["Items"])
+        return ParkedPage(tuple(parked for parked in listed if parked is not None), body.get("LastEvaluatedKey"))
+
+    def dead_letters(self, consumer: str, start: Any = None) -> DeadLetterPage:
+        """See ControlStore."""
+        body = self._listing(rows.dead_listing(consumer), rows.NEVER, start)
+        return DeadLetterPage(tuple(map(_letter, body["Items"])), body.get("LastEvaluatedKey"))
+
+    def dead_letters_of(self, consumer: str, queue: str) -> list[DeadLetter]:
+        """See ControlStore."""
+        pk, _ = rows.place_of(consumer, queue)
+        letters = map(_letter, self._query(pk, "dead#"))
+        return [letter for letter in letters if letter.discarded is None]
+
+    def settle(self, consumer: str, letter: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
+        """See ControlStore."""
+        kind = rows.DeadLetterRow
+        attempts_are_old = (kind.attempts == letter.attempts) & kind.discarded.does_not_exist()
+        if new is not None:
+            action = self._put_action(_letter_row(consumer, new), attempts_are_old)
+        else:
+            key = rows.key_of(*rows.place_of(consumer, letter.queue, letter.seq))
+            action = {"Delete": {"TableName": self._table, "Key": key, **rows.condition_of(attempts_are_old)}}
+        return not self._transact(letter.queue, [action], effects).refused
+
+    def register(self, subscription: Subscription) -> Subscription:
+        """See ControlStore."""
+        row = rows.ConsumerRow.of(subscription)
+        there = self._get(rows.CONSUMERS, subscription.name)
+        if there is None:
+            reply = self._put(row, rows.ConsumerRow.pk.does_not_exist())
+            there = reply.item if reply.refused else None
+        return subscription if there is None else rows.row_of(rows.ConsumerRow, there).subscription()
+
+    def make_ready(self, subscription: Subscription) -> None:
+        """See ControlStore."""
+        self._calls(
+            "update_item",
+            self._table,
+            TableName=self._table,
+            Key=rows.key_of(rows.CONSUMERS, subscription.name),
+            UpdateExpression="SET #ready = :yes",
+            ExpressionAttributeNames={"#ready": rows.ConsumerRow.ready.attr_name},
+            ExpressionAttributeValues={":yes": {"BOOL": True}},
+        )
+
+    def consumers(self) -> list[Subscription]:
+        """See ControlStore."""
+        return [rows.row_of(rows.ConsumerRow, wire).subscription() for wire in self._query(rows.CONSUMERS, "")]
+
+    def bookmark(self) -> Any:
+        """See ControlStore."""
+        wire = self._get(rows.SWEEP, rows.BOOKMARK)
+        place = None if wire is None else rows.row_of(rows.BookmarkRow, wire).place
+        return None if place is None else json.loads(place)
+
+    def set_bookmark(self, place: Any) -> None:
+        """See ControlStore."""
+        text = None if place is None else json.dumps(place)
+        row = rows.BookmarkRow(rows.SWEEP, rows.BOOKMARK, place=text)
+        self._calls("put_item", self._table, TableName=self._table, Item=rows.wire_of(row))
+
+    def _get(self, pk: str, sk: str) -> Wire | None:
+        key = rows.key_of(pk, sk)
+        return self._calls("get_item", self._table, TableName=self._table, Key=key, ConsistentRead=True).item
+
+    def _put_action(self, row: ControlRow, condition: Any) -> dict[str, Any]:
+        return {"Put": {"TableName": self._table, "Item": rows.wire_of(row), **rows.condition_of(condition)}}
+
+    def _put(self, row: ControlRow, condition: Any) -> Reply:
+        return self._calls("put_item", self._table, **self._put_action(row, condition)["Put"])
+
+    def _transact(self, queue: str, actions: list[dict[str, Any]], effects: Sequence[Effect]) -> Reply:
+        """Write all or nothing. The first action carries our own condition: if it failed, somebody else was faster."""
+        check_transaction(queue, effects)
+        wanted = actions + actions_of(queue, effects)
+        try:
+            # The same token in every try: a try whose reply was lost is not done twice.
+            token = str(uuid.uuid4())
+            reply = self._calls("transact_write_items", self._table, TransactItems=wanted, ClientRequestToken=token)
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            if not effects:
+                raise
+            raise _fault_of(queue, effects, error) from error
+        reasons = reply.body.get("CancellationReasons", [])
+        if reply.refused and reasons and reasons[0].get("Code") != REFUSED:
+            refusing = [
+                f"{name_of(effect)} ({reason.get('Code')}: {reason.get('Message', '')})"
+                for effect, reason in zip(effects, reasons[len(actions) :], strict=False)
+                if reason.get("Code", "None") != "None"
+            ]
+            raise EffectRefused(queue, refusing or [str(reasons)])
+        return reply
+
+    def _batch_get(self, request: dict[str, list[Wire]]) -> dict[str, list[Wire]]:
+        """Read rows of several tables, consistently, all of them."""
+        named = " and ".join(request)
+        found: dict[str, list[Wire]] = {table: [] for table in request}
+        left: dict[str, Any] = {table: {"Keys": keys, "ConsistentRead": True} for table, keys in request.items()}
+        patience = self._calls.patience("BatchGetItem", named)
+        while left:
+            body = self._calls("batch_get_item", named, RequestItems=left).body
+            for table in found:
+                found[table] += body["Responses"].get(table, ())
+            left = body.get("UnprocessedKeys") or {}
+            if left:
+                patience.wait("UnprocessedKeys")
+        return found
+
+    def _query(self, pk: str, prefix: str) -> list[Wire]:
+        names = {"#pk": tables.CONTROL_PK} | ({"#sk": tables.CONTROL_SK} if prefix else {})
+        values = {":pk": {"S": pk}} | ({":prefix": {"S": prefix}} if prefix else {})
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#pk = :pk" + (" AND begins_with(#sk, :prefix)" if prefix else ""),
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+        body = self._calls("query", self._table, **request).body
+        found = list(body["Items"])
+        while "LastEvaluatedKey" in body:
+            body = self._calls("query", self._table, **request, ExclusiveStartKey=body["LastEvaluatedKey"]).body
+            found += body["Items"]
+        return found
+
+    def _listing(self, listing: str, latest: int, start: Any) -> dict[str, Any]:
+        request: dict[str, Any] = {} if start is None else {"ExclusiveStartKey": start}
+        return self._calls(
+            "query",
+            self._table,
+            TableName=self._table,
+            IndexName=tables.LISTING_INDEX,
+            KeyConditionExpression="#listing = :listing AND #at <= :latest",
+            ExpressionAttributeNames={"#listing": tables.LISTING, "#at": tables.LISTED_AT},
+            ExpressionAttributeValues={":listing": {"S": listing}, ":latest": {"N": str(latest)}},
+            **request,
+        ).body
+
+
+def _committed(reply: Reply, new: Checkpoint) -> Commit:
+    if not reply.refused:
+        return Commit(won=True, checkpoint=new)
+    reasons = reply.body.get("CancellationReasons")
+    wire = reasons[0].get("Item") if reasons else reply.item
+    return Commit(won=False, checkpoint=_checkpoint(wire) if wire else None)
+
+
+def _checkpoint(wire: Wire) -> Checkpoint:
+    return rows.row_of(rows.CheckpointRow, wire).checkpoint()
+
+
+def _letter(wire: Wire) -> DeadLetter:
+    return rows.row_of(rows.DeadLetterRow, wire).letter()
+
+
+def _letter_row(consumer: str, letter: DeadLetter) -> ControlRow:
+    return rows.DeadLetterRow.of(consumer, letter)
+
+
+def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError) -> Exception:
+    """Whose fault it is that a transaction cannot be made: our rows were read just now, so it is an effect's."""
+    if any(words in str(error) for words in TOO_LARGE):
+        return TransactionTooLarge(queue, str(error))
+    return EffectRefused(queue, [f"{', '.join(sorted({name_of(effect) for effect in effects}))}: {error}"])

@@ -1,0 +1,53 @@
+"""A handler's effects as actions of TransactWriteItems."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from boto3.dynamodb.types import TypeSerializer
+
+from stream_sort.errors import EffectRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.batch import Effect
+
+VALUES = frozenset({"Item", "Key", "ExpressionAttributeValues"})
+SERIALIZER = TypeSerializer()
+
+
+def actions_of(queue: str, effects: Sequence[Effect]) -> list[dict[str, Any]]:
+    """The effects in DynamoDB's form; EffectRefused for a value that no DynamoDB type holds."""
+    return [_action(queue, effect) for effect in effects]
+
+
+def name_of(effect: Effect) -> str:
+    """An effect in words, without its values."""
+    return f"{effect.kind} on table {effect.table!r}"
+
+
+def _action(queue: str, effect: Effect) -> dict[str, Any]:
+    request: dict[str, Any] = {"TableName": effect.table}
+    for name, given in effect.request.items():
+        try:
+            request[name] = {key: _wire(value) for key, value in given.items()} if name in VALUES else given
+        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise EffectRefused(queue, [f"{name_of(effect)}: {name}: {error}"]) from error
+    return {effect.kind: request}
+
+
+def _wire(value: Any) -> Any:
+    return SERIALIZER.serialize(_exact(value))
+
+
+def _exact(value: Any) -> Any:
+    """Floats as boto3 wants them: the Decimal of their shortest text."""
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if isinstance(value, dict):
+        return {name: _exact(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_exact(inner) for inner in value]
+    return value

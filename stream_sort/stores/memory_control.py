@@ -1,0 +1,159 @@
+"""ControlStore in a dict; effects of handlers are kept as a list, applied with their checkpoint or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.consumption import (
+    Checkpoint,
+    Commit,
+    DeadLetter,
+    DeadLetterPage,
+    Parked,
+    ParkedPage,
+    Standing,
+    Subscription,
+)
+from stream_sort.core.limits import check_transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.batch import Effect
+    from stream_sort.stores.memory import MemoryTables
+
+Place = tuple[str, str]
+
+
+@dataclass(slots=True)
+class MemoryControl:
+    """The rows of one control table, and every effect that was applied."""
+
+    checkpoints: dict[Place, Checkpoint] = field(default_factory=dict)
+    dead: dict[tuple[str, str, int], DeadLetter] = field(default_factory=dict)
+    consumers: dict[str, Subscription] = field(default_factory=dict)
+    effects: list[Effect] = field(default_factory=list)
+    bookmark: Any = None
+
+
+class MemoryControlStore:
+    """ControlStore in a dict."""
+
+    def __init__(self, tables: MemoryTables, control: MemoryControl) -> None:
+        self._tables = tables
+        self._control = control
+
+    def create_table(self) -> None:
+        """See ControlStore."""
+
+    def standing(self, consumer: str, queue: str, slot: int | None = None) -> Standing:
+        """See ControlStore."""
+        with self._tables.lock:
+            return Standing(
+                self._control.checkpoints.get((consumer, queue)),
+                self._tables.cursors.get(queue),
+                None if slot is None else slot in self._tables.queue(queue).slots,
+            )
+
+    def create(self, checkpoint: Checkpoint) -> Commit:
+        """See ControlStore."""
+        with self._tables.lock:
+            place = (checkpoint.consumer, checkpoint.queue)
+            there = self._control.checkpoints.get(place)
+            if there is not None:
+                return Commit(won=False, checkpoint=there)
+            self._control.checkpoints[place] = checkpoint
+            return Commit(won=True, checkpoint=checkpoint)
+
+    def commit(
+        self,
+        old: Checkpoint,
+        new: Checkpoint,
+        effects: Sequence[Effect] = (),
+        dead: DeadLetter | None = None,
+    ) -> Commit:
+        """See ControlStore."""
+        check_transaction(new.queue, effects)
+        with self._tables.lock:
+            place = (old.consumer, old.queue)
+            there = self._control.checkpoints.get(place)
+            if there is None or there.version != old.version:
+                return Commit(won=False, checkpoint=there)
+            self._control.checkpoints[place] = new
+            self._control.effects += effects
+            if dead is not None:
+                self._control.dead[(new.consumer, dead.queue, dead.seq)] = dead
+            return Commit(won=True, checkpoint=new)
+
+    def checkpoints(self, consumer: str, queues: Sequence[str]) -> dict[str, Checkpoint]:
+        """See ControlStore."""
+        with self._tables.lock:
+            found = ((queue, self._control.checkpoints.get((consumer, queue))) for queue in queues)
+            return {queue: row for queue, row in found if row is not None}
+
+    def parked(self, consumer: str, before: float | None = None, start: Any = None) -> ParkedPage:  # noqa: ARG002  # one page holds all
+        """See ControlStore."""
+        with self._tables.lock:
+            rows = [row.parked for row in self._control.checkpoints.values() if row.consumer == consumer]
+        due = [parked for parked in rows if parked is not None and _is_due(parked, before)]
+        return ParkedPage(tuple(sorted(due, key=_next_try)))
+
+    def dead_letters(self, consumer: str, start: Any = None) -> DeadLetterPage:  # noqa: ARG002  # one page holds all
+        """See ControlStore."""
+        with self._tables.lock:
+            letters = [letter for (name, _, _), letter in self._control.dead.items() if name == consumer]
+        kept = (letter for letter in letters if letter.discarded is None)
+        return DeadLetterPage(tuple(sorted(kept, key=lambda letter: letter.since)))
+
+    def dead_letters_of(self, consumer: str, queue: str) -> list[DeadLetter]:
+        """See ControlStore."""
+        letters = (letter for letter in self.dead_letters(consumer).letters if letter.queue == queue)
+        return sorted(letters, key=lambda letter: letter.seq)
+
+    def settle(self, consumer: str, letter: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
+        """See ControlStore."""
+        check_transaction(letter.queue, effects)
+        with self._tables.lock:
+            place = (consumer, letter.queue, letter.seq)
+            there = self._control.dead.get(place)
+            if there is None or there.discarded is not None or there.attempts != letter.attempts:
+                return False
+            if new is None:
+                del self._control.dead[place]
+            else:
+                self._control.dead[place] = new
+            self._control.effects += effects
+            return True
+
+    def register(self, subscription: Subscription) -> Subscription:
+        """See ControlStore."""
+        with self._tables.lock:
+            return self._control.consumers.setdefault(subscription.name, subscription)
+
+    def make_ready(self, subscription: Subscription) -> None:
+        """See ControlStore."""
+        with self._tables.lock:
+            there = self._control.consumers[subscription.name]
+            self._control.consumers[subscription.name] = replace(there, ready=True)
+
+    def consumers(self) -> list[Subscription]:
+        """See ControlStore."""
+        with self._tables.lock:
+            return list(self._control.consumers.values())
+
+    def bookmark(self) -> Any:
+        """See ControlStore."""
+        return self._control.bookmark
+
+    def set_bookmark(self, place: Any) -> None:
+        """See ControlStore."""
+        self._control.bookmark = place
+
+
+def _is_due(parked: Parked, before: float | None) -> bool:
+    return before is None or (parked.next_try is not None and parked.next_try <= before)
+
+
+def _next_try(parked: Parked) -> float:
+    return float("inf") if parked.next_try is None else parked.next_try
