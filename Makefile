@@ -2,18 +2,20 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fmt bench soak clean
+.PHONY: help setup demo build deploy test lint fmt bench soak clean build-StreamSortLayer
 
 PYTHON ?= python3
 SEEDS ?= 100000
 # The Python that the functions run on; the same as PythonRuntime in template.yaml.
 LAMBDA_PYTHON ?= 3.11
 UV_VERSION := 0.13.7
+SAM_VERSION := 1.170.0
 UV := .tools/bin/uv
+SAM := SAM_CLI_TELEMETRY=0 $(UV) tool run --from aws-sam-cli==$(SAM_VERSION) sam
 RUN := $(UV) run --frozen --extra cli
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 $(UV):
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stream_sort needs Python 3.11 or newer")'
@@ -28,6 +30,17 @@ setup: .venv/.ready ## Install everything into .tools and .venv
 
 demo: setup ## Shuffle messages through a local AWS and watch them come out in order
 	$(RUN) stream-sort demo
+
+build: $(UV) ## Build the layer and the functions with sam, for this machine's Python
+	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	LAMBDA_PYTHON=$$version $(SAM) build --parameter-overrides PythonRuntime=python$$version
+
+deploy: build ## Deploy to your AWS account; asks before it changes anything
+	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	$(SAM) deploy --guided --parameter-overrides PythonRuntime=python$$version
+
+invoke-%: setup ## Run a function of the local stack: make invoke-enqueue EVENT=events/...
+	$(RUN) stream-sort local invoke $* $(EVENT)
 
 test: setup ## Run all tests
 	$(RUN) pytest
@@ -62,4 +75,4 @@ build-StreamSortLayer: $(UV)
 	    --invalidation-mode unchecked-hash "$(ARTIFACTS_DIR)/python"
 
 clean: ## Remove what was installed and built
-	rm -rf .tools .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .tools .venv dist .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

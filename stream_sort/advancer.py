@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.ordering import run_end, run_through
 from stream_sort.core.outcomes import Advance
 from stream_sort.core.records import Cursor
 from stream_sort.errors import CursorLost
 from stream_sort.hints import Hint, Hints
-from stream_sort.proof import PROOF_PAGE
+from stream_sort.proof import look_for_proof
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -131,10 +130,12 @@ class _Walk:
     def _begin(self) -> bool:
         """Create the row of a queue that has none, unless it was lost; True when there is nothing to do."""
         position = self.cursor.position
-        # From the lowest seq there can be: a queue that was opened lower holds its proof below our own start.
-        look = self._service.items.look(self.queue, MIN_SEQ - 1, max(self._first_page, PROOF_PAGE))
+        look = look_for_proof(self._service.items, self.queue)
+        if look.more and not look.cursor_seen and look.seqs[-1] <= position:
+            # All of these were written past us and lie before the start: what can be released comes behind them.
+            look = self._service.items.look(self.queue, position, self._first_page)
         if look.cursor_seen:
-            # Whoever stored that message saw a row, and rows are never deleted by us.
+            # Whoever filled that slot saw a row, and rows are never deleted by us.
             if self._read_row():
                 return False
             raise CursorLost(self.queue)
@@ -220,8 +221,8 @@ class _Walk:
         If it is refused, somebody moved the cursor, perhaps with no look at what waits: try where it stands now.
         """
         while not self.cursor.is_marked and self.cursor.position < last:
-            now = self._service.clock()
-            if self._service.cursors.set_waiting(self.cursor, now):
-                self.cursor = replace(self.cursor, waiting_since=now)
+            since = self.cursor.next_mark(self._service.clock())
+            if self._service.cursors.set_waiting(self.cursor, since):
+                self.cursor = replace(self.cursor, waiting_since=since)
             elif not self._read_row():
                 return

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from stream_sort.advancer import Limits
 from stream_sort.core.message import KeyNames, check_seq
 from stream_sort.core.policy import GapPolicy
-from stream_sort.errors import InvalidInput, SettingsError
+from stream_sort.errors import InvalidInput, SettingsError, shown
 from stream_sort.settings import Settings
 from stream_sort.sorter import Options, Sorter
 
@@ -56,7 +57,7 @@ class StreamSorter(Sorter):
             on_conflict=on_conflict,
             **_plain(tuning),
         )
-        super().__init__(_dynamodb(settings, client), _options(settings), clock)
+        super().__init__(_dynamodb(settings, client), _options(settings), _checked(clock))
 
     @classmethod
     def from_env(cls, *, client: Any = None, clock: Clock = time.time) -> Self:
@@ -90,13 +91,22 @@ class StreamSorter(Sorter):
     @classmethod
     def _wired(cls, settings: Settings, stores: Stores, clock: Clock) -> Self:
         sorter = cls.__new__(cls)
-        Sorter.__init__(sorter, stores, _options(settings), clock)
+        Sorter.__init__(sorter, stores, _options(settings), _checked(clock))
         return sorter
 
 
 def _plain(tuning: Tuning) -> Any:
     """The settings as the environment would give them."""
+    unknown = tuning.keys() - {field.name for field in fields(Settings)}
+    if unknown:
+        raise SettingsError(f"no such setting: {', '.join(sorted(unknown))}")
     return {**tuning, "gap_policy": str(tuning["gap_policy"])} if "gap_policy" in tuning else tuning
+
+
+def _checked(clock: Clock) -> Clock:
+    if not callable(clock):
+        raise SettingsError(f"clock is {shown(clock)}; it must be a function that tells the time")
+    return clock
 
 
 def _options(settings: Settings) -> Options:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.core.batch import Batch
 from stream_sort.core.consumption import Checkpoint, DeadLetter, Wake, first_checkpoint, told
 from stream_sort.core.message import check_queue, check_seq, is_text
-from stream_sort.delivery import Delivery, Desk
+from stream_sort.delivery import Delivery
 from stream_sort.errors import (
     CheckpointConflict,
     EffectRefused,
     InvalidInput,
     MissingItems,
     NotParked,
+    StreamSortError,
     TransactionTooLarge,
 )
 from stream_sort.verdict import verdict_of
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from stream_sort.core.consumption import Parked, Served
+    from stream_sort.desk import Desk
     from stream_sort.registrar import Registrar
 
 RETRY_PAUSE = 0.2
@@ -36,7 +39,7 @@ MAX_REASON = 256
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How time passes for a consumer; `time_left` is asked for seconds."""
+    """How time passes for a consumer, in seconds."""
 
     sleep: Callable[[float], None] = time.sleep
     monotonic: Callable[[], float] = time.monotonic
@@ -105,8 +108,9 @@ class Consumer:
         messages were delivered.
         """
         self._register()
+        wanted = None if seq is None else check_seq(seq)
         row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint
-        letters = [letter for letter in self._letters(queue) if seq is None or letter.seq == check_seq(seq)]
+        letters = [letter for letter in self._letters(queue) if wanted in {None, letter.seq}]
         parked = row is not None and row.parked is not None and seq in {None, row.parked.seq}
         if not letters and not parked:
             raise NotParked(self.name, queue, seq)
@@ -136,10 +140,12 @@ class Consumer:
         desk, now = self._desk, self._desk.clock()
         new = Checkpoint(row.consumer, row.queue, parked.seq, row.version + 1, desk.new_run(), now)
         letter = DeadLetter(row.queue, parked.seq, parked.error, parked.attempts, now, discarded=reason)
-        won = desk.control.commit(row, new, dead=letter).won
-        if won:
+        if not desk.control.commit(row, new, dead=letter).put(new):
+            return False
+        with suppress(StreamSortError):
+            # Should no wake go out, the sweep finds a queue that lags and sleeps.
             desk.waker.wake(row.queue, 0.0)
-        return won
+        return True
 
     def _take_turns(self, line: deque[Delivery], time_left: Callable[[], float] | None) -> None:
         reserve = min(LONGEST_RESERVE, RESERVED_SHARE * time_left()) if time_left else 0.0
@@ -205,4 +211,6 @@ class Consumer:
             yield from page.letters
 
     def _register(self) -> None:
-        self._registrar.register(self.name, self._desk.terms.start)
+        start = self._registrar.register(self.name, self._desk.terms.start)
+        if start != self._desk.terms.start:
+            self._desk = replace(self._desk, terms=replace(self._desk.terms, start=start))

@@ -6,10 +6,11 @@ The tables say what is due, nothing else: a wake only says where to look.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.core.batch import Batch
+from stream_sort.core.chunks import ChunkSize
 from stream_sort.core.consumption import (
     Checkpoint,
     DeadLetter,
@@ -18,11 +19,14 @@ from stream_sort.core.consumption import (
     first_checkpoint,
     parked_by,
 )
+from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.ordering import run_through
+from stream_sort.desk import Desk, Terms
 from stream_sort.errors import (
     CheckpointConflict,
     CursorLost,
     EffectRefused,
+    HandlerProblem,
     MissingItems,
     PartlyDone,
     StreamSortError,
@@ -31,42 +35,17 @@ from stream_sort.errors import (
 from stream_sort.verdict import verdict_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from stream_sort.core.batch import Effect
     from stream_sort.core.consumption import Parked, Standing, Wake
     from stream_sort.core.records import Item
-    from stream_sort.ports import Clock, ControlStore, Waker
-    from stream_sort.sorter import Sorter
-    from stream_sort.verdict import Handler
+
+__all__ = ["Delivery", "Desk", "Terms"]
 
 TRIES_IN_PLACE = 2
 # An SQS message may come a little before the clock of this machine says so.
 EARLY = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How a consumer delivers."""
-
-    name: str
-    batch_size: int = 100
-    max_attempts: int = 5
-    dead_letters: bool = False
-    start: str = "earliest"
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What every delivery of a consumer works with; `new_run` names a run as no other one is named."""
-
-    terms: Terms
-    sorter: Sorter
-    control: ControlStore
-    handler: Handler
-    waker: Waker
-    clock: Clock
-    new_run: Callable[[], str]
 
 
 class Delivery:
@@ -83,11 +62,13 @@ class Delivery:
         self._forced = forced
         self._afresh = afresh
         self._run = desk.new_run()
-        self._size = self._most = desk.terms.batch_size
+        self._chunk = ChunkSize(desk.terms.batch_size)
         self._tries = 0
-        self._suspect: float = -math.inf
-        self._position = 0
+        # What went wrong since the last commit: the error, the first message it kept back, the attempts it may take.
+        self._trouble: tuple[Exception, int, float] | None = None
+        self._position = MIN_SEQ - 1
         self._row: Checkpoint | None = None
+        self._is_stored = False
         self.served = Served(wake.queue)
 
     @property
@@ -110,41 +91,60 @@ class Delivery:
             return self._end("failed", error)
 
     def hand_over(self) -> None:
-        """Leave the rest to a new wake."""
+        """Leave the rest to a new wake.
+
+        A queue in trouble is parked instead: the new run would spend its time on the same trouble, and so for ever.
+        """
         try:
-            self._desk.waker.wake(self._wake.queue, 0.0)
+            if self._trouble is not None:
+                self._park(self._standing_row(), *self._trouble)
+            if self._goes_on:
+                self._desk.waker.wake(self._wake.queue, 0.0)
+                self._end("handed over")
         except StreamSortError as error:
             self._end("failed", error)
-        else:
-            self._end("handed over")
 
     def _work(self) -> bool:
-        if self._row is None:
-            return self._arrive()
-        if self._position > self._row.seq:
-            return self._deliver(self._row)
-        return self._look_past()
+        # Arriving is no work by itself: a run whose time is short from the start must get on, too.
+        if self._row is None and not self._arrive():
+            return False
+        if self._position <= self._standing_row().seq:
+            return self._look_past()
+        return self._deliver(self._standing_row()) if self._begin(self._standing_row()) else self._goes_on
 
     def _arrive(self) -> bool:
         hint = self._wake.position
         standing = self._standing(None if hint is None else hint + 1)
         if standing.cursor is None:
             return False
-        if standing.checkpoint is None:
-            first = first_checkpoint(self._terms.start, standing.cursor)
-            made = self._desk.control.create(Checkpoint(self._terms.name, self._wake.queue, first, run=self._run))
-            self._row = made.checkpoint
-        if self._row is None or self._is_parked(self._row):
+        row = self._standing_row()
+        if self._is_parked(row):
             return self._end("waiting")
-        if self._position <= self._row.seq and self._position == hint:
+        if row.parked is not None:
+            self._chunk.focus(row.seq, row.parked.seq)
+        if self._position <= row.seq and self._position == hint:
             return self._go_past(taken=bool(standing.taken))
         return True
+
+    def _begin(self, row: Checkpoint) -> bool:
+        """Make the checkpoint when something is due for the first time: until then the queue may open elsewhere."""
+        if self._is_stored:
+            return True
+        made = self._desk.control.create(row)
+        self._row, self._is_stored = made.checkpoint, made.checkpoint is not None
+        if self._is_parked(self._standing_row()):
+            return self._end("waiting")
+        return made.put(row)
 
     def _standing(self, slot: int | None) -> Standing:
         """What the tables say now. The row of a lost cursor is not the beginning of a queue."""
         queue = self._wake.queue
         standing = self._desk.control.standing(self._terms.name, queue, slot)
-        self._row = standing.checkpoint or self._row
+        if standing.checkpoint is not None:
+            self._row, self._is_stored = standing.checkpoint, True
+        elif standing.cursor is not None:
+            first = first_checkpoint(self._terms.start, standing.cursor)
+            self._row, self._is_stored = Checkpoint(self._terms.name, queue, first, run=self._run), False
         if standing.cursor is not None:
             self._position = standing.cursor.position
         elif self._row is not None:
@@ -167,10 +167,14 @@ class Delivery:
     def _go_past(self, *, taken: bool) -> bool:
         """Advance if something stands behind the position: its writer may have died."""
         if not taken:
-            return False
+            return self._rest(self._standing_row())
         before = self._position
         self._position = self._desk.sorter.reach(self._wake.queue).cursor.position
         return self._position > before
+
+    def _rest(self, row: Checkpoint) -> bool:
+        """Nothing is due. A queue that was parked for a lost cursor is so no longer; then look again, as ever."""
+        return row.parked is not None and (self._commit(row.seq) or self._goes_on)
 
     def _deliver(self, row: Checkpoint) -> bool:
         chunk = self._read(row.seq)
@@ -192,7 +196,7 @@ class Delivery:
     def _read(self, after: int) -> Sequence[Item]:
         """The next chunk, whole: a hole in a released range is never passed over."""
         queue = self._wake.queue
-        items = self._desk.sorter.stores.items.page(queue, after, self._position, self._size).items
+        items = self._desk.sorter.stores.items.page(queue, after, self._position, self._chunk.size).items
         end = run_through(after, [item.seq for item in items])
         if end == after:
             found = items[0].seq if items else self._position + 1
@@ -205,7 +209,9 @@ class Delivery:
         effects = batch.transaction.effects
         if verdict.done > batch.after and verdict.done < batch.through and effects:
             # Which effects belong to the finished part is not known: deliver that part again, by itself.
-            self._size = verdict.done - batch.after
+            self._chunk.size = verdict.done - batch.after
+            known = HandlerProblem(f"the handler did a batch up to seq {verdict.done}; that part is to come by itself")
+            self._trouble = verdict.error or known, batch.seqs[0], math.inf
             return True
         error, done = verdict.error, verdict.done
         if done > batch.after:
@@ -221,23 +227,24 @@ class Delivery:
     def _count(self, batch: Batch, done: int) -> None:
         self.served.delivered += sum(seq <= done for seq in batch.seqs)
         self._tries = 0
-        if done >= self._suspect:
-            self._size = min(self._most, self._size * 2)
+        self._chunk.grow(done)
 
     def _fail(self, error: Exception, undone: Sequence[int]) -> bool:
         """Find the message at fault by smaller and smaller chunks; try it again in place; then park."""
-        self.served.handler_failures += 1
-        self._suspect = undone[-1]
-        if len(undone) > 1:
-            if isinstance(error, TransactionTooLarge):
-                self._most = len(undone) // 2
-            self._size = 1 if isinstance(error, PartlyDone) else len(undone) // 2
+        row, is_found = self._standing_row(), len(undone) == 1
+        self._trouble = error, undone[0], self._terms.max_attempts if is_found else math.inf
+        if not is_found and isinstance(error, TransactionTooLarge):
+            self._chunk.limit(undone)
             return True
-        self._size = 1
-        self._tries += 1
+        self.served.handler_failures += 1
+        if not is_found and not isinstance(error, PartlyDone):
+            self._chunk.halve(undone)
+            return True
+        self._chunk.focus(row.seq, undone[0])
+        self._tries += is_found
         if self._tries < TRIES_IN_PLACE:
             return True
-        return self._park(self._standing_row(), error, undone[0], self._terms.max_attempts)
+        return self._park(row, *self._trouble)
 
     def _attempts(self, row: Checkpoint, seq: int) -> int:
         return 0 if self._afresh else attempts_before(row, seq)
@@ -249,19 +256,20 @@ class Delivery:
         self._tries, self._afresh = 0, False
         if attempts >= limit and self._terms.dead_letters:
             return self._bury(DeadLetter(row.queue, seq, parked.error, attempts, now))
-        if attempts >= limit:
-            parked = replace(parked, next_try=None)
-        if not self._commit(row.seq, parked=parked):
+        return self._set_aside(replace(parked, next_try=None) if attempts >= limit else parked)
+
+    def _set_aside(self, parked: Parked) -> bool:
+        if not self._commit(self._standing_row().seq, parked=parked):
             return self._goes_on
         self.served.parked = parked
         if parked.next_try is not None:
-            self._wake_later(parked.next_try - now)
+            self._wake_later(parked.next_try - self._desk.clock())
         return self._end("parked")
 
     def _bury(self, letter: DeadLetter) -> bool:
         if self._commit(letter.seq, dead=letter):
             self.served.dead.append(letter)
-            self._size = self._most
+            self._chunk.reset()
         return self._goes_on
 
     def _wake_later(self, delay: float) -> None:
@@ -273,11 +281,16 @@ class Delivery:
 
     def _park_damaged(self, error: StreamSortError) -> bool:
         """Park a queue with a hole or without a cursor. It is tried again for ever: only a repair gets it past."""
-        self.served.error = error
-        if self._row is None:
+        row = self._row
+        if row is None:
             return self._end("failed", error)
+        if self._is_parked(row):
+            return self._end("waiting")
+        self.served.error = error
+        seq = row.seq + 1
+        attempts = attempts_before(row, seq, damaged=True) + 1
         try:
-            return self._park(self._row, error, self._row.seq + 1, math.inf)
+            return self._set_aside(replace(parked_by(row, seq, error, attempts, self._desk.clock()), damaged=True))
         except StreamSortError as failure:
             return self._end("failed", failure)
 
@@ -294,8 +307,8 @@ class Delivery:
         new = Checkpoint(old.consumer, old.queue, seq, old.version + 1, self._run, self._desk.clock(), parked)
         commit = self._desk.control.commit(old, new, effects, dead)
         there = commit.checkpoint
-        if commit.won or (there is not None and (there.version, there.run) == (new.version, new.run)):
-            self._row = new
+        if commit.put(new):
+            self._row, self._trouble = new, None
             return True
         if there is None or not self._forced:
             self._end("overtaken", CheckpointConflict(old.consumer, old.queue))

@@ -1,7 +1,7 @@
 """Every error of stream_sort, in one tree.
 
     StreamSortError
-    ├── InvalidInput             what was given cannot be used; nothing was stored
+    ├── InvalidInput             what was given cannot be used
     │   ├── InvalidQueue         not a usable queue name
     │   └── InvalidMessage       not a storable message: says which field of which message
     │       └── MessageTooLarge  over the size of one item
@@ -75,6 +75,13 @@ def shown(value: object, length: int = 80) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
+def _fact(value: object) -> object:
+    """A value that an error can take from process to process: plain, or else as it is shown."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    return value if type(value) in {int, float, bool, bytes, type(None)} else shown(value)
+
+
 class StreamSortError(Exception):
     """Base of all errors raised by stream_sort; goes from process to process with all its facts."""
 
@@ -99,20 +106,26 @@ class InvalidQueue(InvalidInput):
 
     def __init__(self, queue: object, problem: str) -> None:
         super().__init__(f"queue {shown(queue)}: {problem}")
-        self.queue = queue
+        self.queue = _fact(queue)
         self.problem = problem
 
 
 class InvalidMessage(InvalidInput):
-    """A message that cannot be stored; `field` is the path of what is wrong with it."""
+    """A message that cannot be stored; `field` is the path of what is wrong with it.
 
-    def __init__(self, problem: str, *, queue: object = None, seq: object = None, field: str = "") -> None:
+    Nothing was stored, unless `stored`: then its queue was opened further on meanwhile, and it will not be released.
+    """
+
+    def __init__(
+        self, problem: str, *, queue: object = None, seq: object = None, field: str = "", stored: bool = False
+    ) -> None:
         where = f"message (queue {shown(queue)}, seq {shown(seq)})"
         super().__init__(f"{where}: field {field!r:.200}: {problem}" if field else f"{where}: {problem}")
         self.problem = problem
-        self.queue = queue
-        self.seq = seq
+        self.queue = _fact(queue)
+        self.seq = _fact(seq)
         self.field = field
+        self.stored = stored
 
 
 class MessageTooLarge(InvalidMessage):

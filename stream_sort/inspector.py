@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.ordering import gaps_between
 from stream_sort.core.outcomes import LateMessage, QueueState
 from stream_sort.core.policy import MAX_GAP
@@ -25,6 +26,7 @@ class Inspector:
     """Reads what is stored, with consistent reads, in pages."""
 
     items: ItemStore
+    first_seq: int = 0
 
     def read(self, queue: str, after: int, through: int) -> Iterator[dict[str, Any]]:
         """The messages of `(after, through]` in order, tombstones left out; a hole raises MissingItems."""
@@ -80,14 +82,25 @@ class Inspector:
                 if item.late is not None
             ],
             complete=all_seen and not tombstones.more,
-            remedy=_remedy(cursor, policy, ahead),
+            remedy=_remedy(cursor, policy, ahead) + self._below(cursor),
         )
+
+    def _below(self, cursor: Cursor) -> str:
+        """What to say of messages from before the start of the queue: written past us, or just before it was opened."""
+        look = self.items.look(cursor.queue, MIN_SEQ - 1, 1)
+        if not look.seqs or look.seqs[0] >= cursor.first_seq:
+            return ""
+        lowest = look.seqs[0]
+        told = f"; seq {lowest} is stored before the start of the queue at {cursor.first_seq} and is never released"
+        if cursor.position < cursor.first_seq == self.first_seq:
+            told += f", unless open({cursor.queue!r}, first_seq={lowest}) lets the queue start there"
+        return told
 
 
 def _remedy(cursor: Cursor, policy: GapPolicy, ahead: list[int]) -> str:
     queue, following = cursor.queue, cursor.position + 1
     if not ahead:
-        return "nothing waits: everything stored is released"
+        return "nothing waits"
     if ahead[0] == following:
         return f"seq {following} is stored but not released: advance({queue!r}) frees it, as will the next message"
     gap = range(following, ahead[0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from stream_sort.bootstrap import StreamSorter
 from stream_sort.consumer import Consumer, Pace
 from stream_sort.core.consumption import check_consumer, check_start
-from stream_sort.delivery import Desk, Terms
+from stream_sort.desk import Desk, Terms
 from stream_sort.errors import SettingsError, shown
 from stream_sort.inflight import InFlight
 from stream_sort.registrar import Registrar

@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     )
     from stream_sort.core.message import Message
     from stream_sort.core.policy import GapPolicy
-    from stream_sort.core.records import Arrival, Cursor, Head, Item, Look, Move, Page, QueuePage
+    from stream_sort.core.records import (
+        Arrival,
+        Cursor,
+        CursorPage,
+        Head,
+        Item,
+        Look,
+        Move,
+        Page,
+        QueuePage,
+        Tombstones,
+    )
     from stream_sort.errors import StreamSortError
 
 
@@ -45,7 +56,7 @@ class ItemStore(Protocol):
         4. What keeps one message out keeps no other one out.
         """
 
-    def skip(self, queue: str, seqs: Sequence[int], reason: str, now: float) -> tuple[int, ...]:
+    def skip(self, tombstones: Tombstones, now: float) -> tuple[int, ...]:
         """Put tombstones.
 
         5. Only into empty slots; answers the seqs that got one.
@@ -63,7 +74,7 @@ class ItemStore(Protocol):
         7. Ascending, at most `limit`, nothing left out between them; reads every write that was
            answered before the call.
         8. Empty only if nothing is stored after `after`.
-        9. `cursor_seen` is True if one of the messages was stored with `seen`.
+        9. `cursor_seen` is True if one of the messages, or of the tombstones, was stored with `seen`.
         """
 
     def page(self, queue: str, after: int, through: int, limit: int) -> Page:
@@ -111,13 +122,13 @@ class CursorStore(Protocol):
     def restart(self, cursor: Cursor, first_seq: int) -> Move | None:
         """Let an untouched queue start at another seq.
 
-        5. Only if position, first_seq and waiting mark are those of `cursor`; answers as `move`.
+        5. Only if position, first_seq and last mark are those of `cursor`; answers as `move`.
         """
 
     def set_waiting(self, cursor: Cursor, since: float | None) -> bool:
         """Set, change or clear the waiting mark.
 
-        6. Only if the position and the mark are those of `cursor`; False otherwise.
+        6. Only if the position and the last mark are those of `cursor`; False otherwise.
         """
 
     def set_policy(self, queue: str, policy: GapPolicy | None) -> bool:
@@ -142,6 +153,12 @@ class CursorStore(Protocol):
         """List all queues that have a row.
 
         10. Every row that existed before the first page and was not removed is listed.
+        """
+
+    def rows(self, start: Any = None) -> CursorPage:
+        """List all rows.
+
+        11. As complete as `queues`; a row may be shown as it stood a moment before.
         """
 
 

@@ -5,16 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stream_sort.core.message import MIN_SEQ
+from stream_sort.errors import CursorLost
 
 if TYPE_CHECKING:
-    from stream_sort.ports import ItemStore
+    from stream_sort.core.records import Cursor, Look
+    from stream_sort.ports import CursorStore, ItemStore
 
 PROOF_PAGE = 25
 
 
-def had_cursor(items: ItemStore, queue: str) -> bool:
-    """Whether a stored message proves that there was a row: its writer saw it, and rows are never deleted by us.
+def find_row(items: ItemStore, cursors: CursorStore, queue: str) -> Cursor | None:
+    """The cursor row of a queue, None if there never was one; CursorLost if there was."""
+    row = cursors.get(queue)
+    if row is None and look_for_proof(items, queue).cursor_seen:
+        # Somebody saw a row: it was made just now, or it is lost.
+        row = cursors.get(queue)
+        if row is None:
+            raise CursorLost(queue)
+    return row
 
-    Looked for from the lowest seq there can be: a queue that was opened lower holds its proof below our own start.
+
+def look_for_proof(items: ItemStore, queue: str) -> Look:
+    """The lowest slots of a queue: one that was filled by us proves that there was a row, and rows stay.
+
+    From the lowest seq there can be: a queue that was opened lower holds its proof below our own start.
     """
-    return items.look(queue, MIN_SEQ - 1, PROOF_PAGE).cursor_seen
+    return items.look(queue, MIN_SEQ - 1, PROOF_PAGE)

@@ -23,28 +23,32 @@ class Registrar:
         self._cursors = cursors
         self._clock = clock
         self._in_flight = in_flight
-        self._known: set[str] = set()
+        self._known: dict[str, str] = {}
 
-    def register(self, name: str, start: str) -> None:
-        """See to it that a consumer is registered and has its first checkpoints."""
-        if name in self._known:
-            return
-        wanted = Subscription(name, start, self._clock(), ready=start != LATEST)
-        there = self._control.register(wanted)
-        if not there.ready:
-            self._set_checkpoints(name)
-            self._control.make_ready(there)
-        self._known.add(name)
+    def register(self, name: str, start: str) -> str:
+        """See to it that a consumer is registered and has its first checkpoints; where it starts was decided then."""
+        if name not in self._known:
+            wanted = Subscription(name, start, self._clock(), ready=start != LATEST)
+            there = self._control.register(wanted)
+            if not there.ready:
+                self._set_checkpoints(there)
+            self._known[name] = there.start
+        return self._known[name]
 
-    def _set_checkpoints(self, name: str) -> None:
+    def _set_checkpoints(self, there: Subscription) -> None:
         page = self._cursors.queues()
         while True:
-            self._in_flight.map(lambda queue: self._set_checkpoint(name, queue), list(page.queues))
+            self._in_flight.map(lambda queue: self._set_checkpoint(there.name, queue), list(page.queues))
             if page.next is None:
-                return
+                break
             page = self._cursors.queues(page.next)
+            if self._control.register(there).ready:
+                # Somebody else is through: a queue without a checkpoint may be a new one by now.
+                return
+        self._control.make_ready(there)
 
     def _set_checkpoint(self, name: str, queue: str) -> None:
+        """A queue that has not begun is a new one, and may yet be opened elsewhere."""
         cursor = self._cursors.get(queue)
-        if cursor is not None:
+        if cursor is not None and cursor.position >= cursor.first_seq:
             self._control.create(Checkpoint(name, queue, cursor.position))

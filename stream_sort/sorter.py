@@ -8,24 +8,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.advancer import Advancer, Limits, Reach
-from stream_sort.core.message import MIN_SEQ, KeyNames, check_message, check_queue, check_seq, is_text
+from stream_sort.core.message import MIN_SEQ, KeyNames, check_queue, check_seq, check_seqs, is_text, take_message
 from stream_sort.core.outcomes import Advance, PutResult, QueueState, Skip, Status
 from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Cursor
-from stream_sort.errors import (
-    CursorLost,
-    InvalidInput,
-    QueueExists,
-    QueueNotFound,
-    SequenceConflict,
-    StoreMisconfigured,
-    StreamSortError,
-)
+from stream_sort.core.records import Cursor, Tombstones
+from stream_sort.errors import InvalidInput, QueueExists, QueueNotFound, SequenceConflict, StreamSortError
 from stream_sort.hints import Hint, Hints
 from stream_sort.inflight import InFlight
 from stream_sort.inspector import Inspector
-from stream_sort.intake import Intake, Window
-from stream_sort.proof import had_cursor
+from stream_sort.intake import HOPELESS, Intake, Window
+from stream_sort.proof import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +53,7 @@ class Sorter:
         self._options = options
         self._clock = clock
         self._in_flight = InFlight(options.in_flight)
-        self._inspector = Inspector(stores.items)
+        self._inspector = Inspector(stores.items, options.first_seq)
         hints = Hints()
         self._intake = Intake(
             stores.items, stores.cursors, hints, options.keys, options.first_seq, clock, self._in_flight
@@ -91,11 +83,12 @@ class Sorter:
         When this returns, the message (or the one that was there first) is stored durably. When it raises a
         retryable error the outcome is not known: put it again, as often as needed.
         """
-        checked = check_message(message, self._options.keys)
-        hint = self._intake.begin(checked, self._intake.learn(checked.queue))
+        checked = take_message(message, self._options.keys)
+        seqs = {checked.seq}
+        hint = self._intake.begin(checked.queue, seqs, self._intake.learn(checked.queue))
         status = self._intake.store(checked, hint)
-        reach = self._advancer.advance(checked.queue, {checked.seq}, hint, checked.size)
-        self._intake.check_start(checked, reach.cursor.first_seq)
+        reach = self._advancer.advance(checked.queue, seqs, hint, checked.size)
+        self._intake.check_start(checked, reach.cursor.first_seq, stored=True)
         if status is Status.CONFLICT and self._options.raise_conflicts:
             raise SequenceConflict(checked.queue, checked.seq)
         return replace(reach.advance, status=status)
@@ -155,23 +148,29 @@ class Sorter:
     def skip(self, queue: str, seqs: int | Iterable[int], reason: str = "skipped by hand") -> Skip:
         """Give up on those of `seqs` that are missing: put tombstones into their slots, then advance.
 
-        A slot that holds a message is left as it is. Nothing at or below the position is touched.
+        A slot that holds a message is left as it is. Nothing at or below the position is touched, and nothing at all
+        if one of `seqs` is no seq.
         """
-        position = self._cursor(queue).position
         if not isinstance(reason, str) or not is_text(reason) or len(reason.encode()) > MAX_REASON_BYTES:
             raise InvalidInput(f"a reason is text of at most {MAX_REASON_BYTES} bytes")
-        wanted = (check_seq(seq) for seq in (seqs if isinstance(seqs, Iterable) else [seqs]))
+        wanted = check_seqs(seqs)
+        row = self._row(queue)
+        if row is None and wanted:
+            # The row comes before the first slot that is filled, as for a message.
+            row = self._intake.create(queue)
+        position = self._options.first_seq - 1 if row is None else row.position
         ahead = (seq for seq in wanted if seq > position)
         skipped: list[int] = []
-        while chunk := list(dict.fromkeys(islice(ahead, SKIP_CHUNK))):
-            skipped += self._stores.items.skip(queue, chunk, reason, self._clock())
+        while chunk := tuple(dict.fromkeys(islice(ahead, SKIP_CHUNK))):
+            skipped += self._stores.items.skip(Tombstones(queue, chunk, reason, position), self._clock())
         done = self.advance(queue)
         return Skip(queue, done.old, done.new, done.released, skipped=tuple(skipped))
 
     def open(self, queue: str, *, first_seq: int) -> Advance:
         """Let a queue start at another seq than the sorter's `first_seq`; again with the same one is no error.
 
-        Raises QueueExists once it has begun: something was released or opened, or is stored below the new start.
+        Raises QueueExists once it has begun: something was released, or is stored below the new start, or it was opened
+        at yet another seq. Opened at the sorter's own `first_seq` it is as it was, and may still be opened elsewhere.
         """
         check_seq(first_seq, "first_seq")
         self._start(check_queue(queue), first_seq)
@@ -205,14 +204,15 @@ class Sorter:
 
     def nudge(self, queue: str) -> None:
         """Wake the consumers of a queue: touch its cursor row, so that the stream carries it again."""
-        if not self._stores.cursors.nudge(check_queue(queue)):
-            raise QueueNotFound(queue)
+        while not self._stores.cursors.nudge(check_queue(queue)):
+            if self._row(queue) is None:
+                raise QueueNotFound(queue)
 
     def _put_window(self, window: Window, result: PutResult) -> None:
-        if not window.outcomes:
+        if not window.given:
             return
         self._intake.store_window(window)
-        sizes = max((message.size for _, message in window.messages), default=0)
+        sizes = max((message.size for message in window.messages.values()), default=0)
         taken = window.taken()
         reached = self._in_flight.map(lambda queue: self._try_advance(queue, taken[queue], window, sizes), list(taken))
         for queue, reach in zip(taken, reached, strict=True):
@@ -221,10 +221,10 @@ class Sorter:
                 result.join(reach.advance)
             else:
                 result.stalled.append((queue, reach))
-        for document, outcome in window.outcomes:
+        for document, outcome in window.told():
             if isinstance(outcome, Status):
                 result.count(outcome, document)
-            elif outcome is not None:
+            else:
                 result.rejected.append((document, outcome))
 
     def _try_advance(self, queue: str, own: set[int], window: Window, item_bytes: int) -> Reach | StreamSortError:
@@ -232,7 +232,7 @@ class Sorter:
         try:
             known = hint if isinstance(hint, Hint) else None
             return self._advancer.advance(queue, own, known, item_bytes)
-        except StoreMisconfigured:
+        except HOPELESS:
             raise
         except StreamSortError as error:
             return error
@@ -242,14 +242,7 @@ class Sorter:
 
     def _row(self, queue: str) -> Cursor | None:
         """The row of a queue, None if there never was one."""
-        cursors = self._stores.cursors
-        row = cursors.get(check_queue(queue))
-        if row is None and had_cursor(self._stores.items, queue):
-            # Somebody saw a row: it was made just now, or it is lost.
-            row = cursors.get(queue)
-            if row is None:
-                raise CursorLost(queue)
-        return row
+        return find_row(self._stores.items, self._stores.cursors, check_queue(queue))
 
     def _unbegun(self, queue: str) -> Cursor:
         return Cursor(queue, self._options.first_seq - 1, self._options.first_seq)
@@ -263,7 +256,7 @@ class Sorter:
                 raise QueueExists(queue, at.position, at.first_seq)
             if at.is_marked:
                 # In doubt, so that whoever stores a message after our look sets it again: then the restart is refused.
-                cursors.set_waiting(at, -self._clock())
+                cursors.set_waiting(at, -at.next_mark(self._clock()))
                 row = self._row(queue)
                 continue
             look = self._stores.items.look(queue, MIN_SEQ - 1, 1)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stream_sort.core.policy import MAX_GAP
-from stream_sort.errors import StreamSortError
+from stream_sort.core.message import check_seq
+from stream_sort.core.policy import LONGEST, MAX_GAP
+from stream_sort.errors import InvalidInput, StreamSortError, shown
+from stream_sort.sorter import Sorter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from stream_sort.advancer import Reach
     from stream_sort.core.outcomes import Advance
     from stream_sort.core.records import Cursor
     from stream_sort.ports import Lagging
-    from stream_sort.sorter import Sorter
+
+# Marks may lie a moment ahead: clocks differ, and no two marks of a queue are the same.
+AHEAD = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,9 @@ class Sweeper:
     """Looks after the queues of a sorter. Any number may run at once; a failing queue stops no other one."""
 
     def __init__(self, sorter: Sorter, *, lagging: Lagging | None = None, max_gap: int = MAX_GAP) -> None:
+        _check(sorter, lagging)
+        if check_seq(max_gap, "max_gap") < 0:
+            raise InvalidInput(f"max_gap is {max_gap}; it must be at least 0")
         self._sorter = sorter
         self._cursors = sorter.stores.cursors
         self._lagging = lagging
@@ -54,7 +62,9 @@ class Sweeper:
         The mark is a hint: each queue is read again before anything is done about it.
         """
         done = Sweep()
-        at = self._sorter.clock() if now is None else now
+        at = self._sorter.clock() if now is None else _time(now)
+        if isinstance(queues, str | bytes) or not isinstance(queues, Iterable | None):
+            raise InvalidInput(f"queues is an iterable of queue names, not {shown(queues)}")
         for queue in self._marked(at) if queues is None else queues:
             done.looked_at += 1
             self._attempt(queue, at, done)
@@ -103,7 +113,7 @@ class Sweeper:
         A writer that stored beyond a gap just now may have relied on the mark: the look shows its message. One that
         comes later sets the mark again. And whoever dies on the way leaves a mark that the next sweep finds.
         """
-        if cursor.is_marked and not self._cursors.set_waiting(cursor, -self._sorter.clock()):
+        if cursor.is_marked and not self._cursors.set_waiting(cursor, -cursor.next_mark(self._sorter.clock())):
             return
         if cursor.waiting_since is not None:
             reach = self._advance(cursor.queue, done)
@@ -125,10 +135,10 @@ class Sweeper:
             done.nudged.append(queue)
 
     def _marked(self, now: float) -> Iterator[str]:
-        page = self._cursors.waiting(now)
+        page = self._cursors.waiting(now + AHEAD)
         yield from page.queues
         while page.next is not None:
-            page = self._cursors.waiting(now, page.next)
+            page = self._cursors.waiting(now + AHEAD, page.next)
             yield from page.queues
 
     def _listed(self) -> Iterator[str]:
@@ -137,3 +147,17 @@ class Sweeper:
         while page.next is not None:
             page = self._cursors.queues(page.next)
             yield from page.queues
+
+
+def _check(sorter: object, lagging: object) -> None:
+    if not isinstance(sorter, Sorter):
+        raise InvalidInput(f"a sweeper looks after a sorter, not {shown(sorter)}")
+    if lagging is not None and not callable(getattr(lagging, "lagging", None)):
+        raise InvalidInput(f"lagging has a method lagging(now), and {shown(lagging)} has none")
+
+
+def _time(now: object) -> float:
+    """A time that a table can hold."""
+    if isinstance(now, bool) or not isinstance(now, int | float) or not -LONGEST <= now <= LONGEST:
+        raise InvalidInput(f"now is a time in seconds since the epoch, not {shown(now)}")
+    return now

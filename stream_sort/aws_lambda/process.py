@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as metrics
+from stream_sort.aws_lambda.wakes import batch_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,11 +39,7 @@ class Process:
         served = self._consumer.process(found.wakes, _time_left(context))
         for one in served:
             self._tell(one)
-        failed = {one.queue: one.error for one in served if one.ended == "failed"}
-        if failed and len(failed) == len(served):
-            raise next(error for error in failed.values() if error is not None)
-        names = [name for wake in found.wakes if wake.queue in failed for name in wake.records]
-        return {"batchItemFailures": [{"itemIdentifier": name} for name in names]}
+        return batch_response(found.wakes, served)
 
     def _tell(self, served: Served) -> None:
         count, logger = self._telemetry.count, self._telemetry.logger

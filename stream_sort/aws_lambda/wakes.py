@@ -6,6 +6,7 @@ as a hint.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,14 @@ from stream_sort.core.message import check_queue
 from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.consumption import Served
     from stream_sort.core.message import KeyNames
 
 STREAM = "aws:dynamodb"
 SQS = "aws:sqs"
+INT = re.compile(r"-?[0-9]{1,20}")
 
 
 @dataclass(slots=True)
@@ -76,6 +81,19 @@ class WakeReader:
         return Wake(check_queue(body.get("queue")), None, _names(record.get("messageId")))
 
 
+def batch_response(wakes: Sequence[Wake], served: Sequence[Served]) -> dict[str, Any]:
+    """What Lambda is told: which records to send again, because their queue's failure could not be recorded.
+
+    If that goes for all of them, or a failed one has no record with a name, the error is raised: all come again.
+    """
+    failed = {one.queue: one.error for one in served if one.ended == "failed"}
+    nameless = any(wake.queue in failed and not wake.records for wake in wakes)
+    if failed and (nameless or len(failed) == len(served)):
+        raise next(error for error in failed.values() if error is not None)
+    names = [name for wake in wakes if wake.queue in failed for name in wake.records]
+    return {"batchItemFailures": [{"itemIdentifier": name} for name in names]}
+
+
 def _table_of(arn: object) -> str | None:
     """The table in a stream's ARN; None where there is no ARN."""
     parts = arn.split("/") if isinstance(arn, str) else []
@@ -88,7 +106,7 @@ def _map(holder: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _int(text: object) -> int | None:
-    return int(text) if isinstance(text, str) and text.lstrip("-").isdecimal() and text.isascii() else None
+    return int(text) if isinstance(text, str) and INT.fullmatch(text) else None
 
 
 def _names(name: object) -> tuple[str, ...]:

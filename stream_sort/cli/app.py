@@ -9,12 +9,15 @@ try:
 except ImportError:
     raise SystemExit("stream-sort: the command line is an extra; pip install 'stream-sort[cli]'") from None
 
+from stream_sort.cli import local
+
 app = typer.Typer(
     help="Store messages as they come, release every queue in order.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(local.app, name="local")
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it with the option's value

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import InvalidInput
+from stream_sort.errors import InvalidInput, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KINDS = ("Put", "Update", "Delete", "ConditionCheck")
+ITEMS = frozenset({"Item", "Key"})
 EXPRESSIONS = frozenset({"ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues"})
 
 
@@ -53,6 +54,12 @@ class Transaction:
         return len(self.effects)
 
     def _add(self, kind: str, table: str, request: dict[str, Any], expressions: dict[str, Any]) -> None:
+        if not isinstance(table, str) or not table:
+            raise InvalidInput(f"transaction: a table is named by text, not by {shown(table)}")
+        for name in ITEMS & request.keys():
+            given = request[name]
+            if not isinstance(given, dict) or not all(isinstance(field, str) for field in given):
+                raise InvalidInput(f"transaction: {name} is a dict with text for its names, not {shown(given)}")
         unknown = expressions.keys() - EXPRESSIONS
         if unknown:
             raise InvalidInput(f"transaction: {sorted(unknown)} not known; there are {sorted(EXPRESSIONS)}")

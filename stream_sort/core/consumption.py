@@ -25,7 +25,8 @@ LATEST = "latest"
 class Parked:
     """A queue that one consumer cannot get past: `seq` failed, it and all behind it wait.
 
-    `next_try` is None when it is not tried again by itself: redrive or discard it.
+    `next_try` is None when it is not tried again by itself: redrive or discard it. `damaged` says that not the handler
+    failed but the queue: it has a hole, or its cursor is lost.
     """
 
     queue: str
@@ -34,6 +35,7 @@ class Parked:
     attempts: int
     since: float
     next_try: float | None
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,11 @@ class Commit:
 
     won: bool
     checkpoint: Checkpoint | None
+
+    def put(self, new: Checkpoint) -> bool:
+        """Whether `new` is in its place: a write whose reply was lost, and that was sent again, lost to itself."""
+        there = self.checkpoint
+        return self.won or (there is not None and (there.version, there.run) == (new.version, new.run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,23 +146,32 @@ def delay_before(attempt: int) -> float:
     return min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(attempt - 1, 20))
 
 
-def attempts_before(row: Checkpoint, seq: int) -> int:
-    """How often a message failed before this time."""
-    return row.parked.attempts if row.parked is not None and row.parked.seq == seq else 0
+def attempts_before(row: Checkpoint, seq: int, *, damaged: bool = False) -> int:
+    """How often a message failed before this time; what a damaged queue did to it is no fault of its own."""
+    parked = row.parked
+    return parked.attempts if parked is not None and (parked.seq, parked.damaged) == (seq, damaged) else 0
 
 
 def parked_by(row: Checkpoint, seq: int, error: Exception, attempts: int, now: float) -> Parked:
     """The queue parked at a message that failed, to be tried again after a while."""
-    again = row.parked is not None and row.parked.seq == seq
-    since = row.parked.since if again and row.parked is not None else now
+    since = row.parked.since if row.parked is not None and row.parked.seq == seq else now
     return Parked(row.queue, seq, told(error), attempts, since, now + delay_before(attempts))
 
 
 def told(error: BaseException) -> str:
-    """An error as it is kept: its kind and message, never long."""
+    """An error as it is kept: its kind and message, never long, and text that every table takes."""
     cause = error.__cause__
-    text = f"{type(error).__name__}: {error}" + (f" ({type(cause).__name__}: {cause})" if cause else "")
+    text = _told(error) + (f" ({_told(cause)})" if cause else "")
+    text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= MAX_ERROR else text[: MAX_ERROR - 1] + "…"
+
+
+def _told(error: BaseException) -> str:
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {error}"
+    except Exception as broken:  # noqa: BLE001  # whatever a stranger's __str__ does
+        return f"{kind}: <{type(broken).__name__}>"
 
 
 def check_consumer(name: object) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import InvalidInput, InvalidMessage, InvalidQueue, MessageTooLarge, SettingsError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 RESERVED_PREFIX = "_ss_"
 MAX_SEQ = 2**63 - 1
@@ -38,8 +39,8 @@ class KeyNames:
 
     def __post_init__(self) -> None:
         for name in (self.queue, self.seq):
-            if not isinstance(name, str) or not 0 < len(name.encode("utf-8", "replace")) <= MAX_KEY_NAME_BYTES:
-                raise SettingsError(f"key name {name!r}: must be text of 1 to {MAX_KEY_NAME_BYTES} bytes")
+            if not isinstance(name, str) or not is_text(name) or not 0 < len(name.encode()) <= MAX_KEY_NAME_BYTES:
+                raise SettingsError(f"key name {shown(name)}: must be text of 1 to {MAX_KEY_NAME_BYTES} bytes")
             if name.startswith(RESERVED_PREFIX):
                 raise SettingsError(f"key name {name!r}: names starting with {RESERVED_PREFIX!r} are reserved")
         if self.queue == self.seq:
@@ -56,10 +57,19 @@ class Message:
     size: int
 
 
+def take_message(document: object, keys: KeyNames) -> Message:
+    """Return the message with a document of its own, which no change of the given one reaches; or raise."""
+    message = check_message(document, keys)
+    return Message(message.queue, message.seq, clone(message.document), message.size)
+
+
 def check_message(document: object, keys: KeyNames) -> Message:
     """Return the message, or raise an InvalidMessage that names the field that is wrong."""
     if not isinstance(document, dict):
         raise InvalidMessage(f"a message is a dict, not {type(document).__name__}")
+    if type(document) is not dict:
+        # What a subclass holds counts, not what its methods make of it.
+        document = dict.copy(document)
     queue, seq = document.get(keys.queue), document.get(keys.seq)
     for name in (keys.queue, keys.seq):
         if name not in document:
@@ -102,6 +112,18 @@ def check_seq(seq: object, name: str = "seq") -> int:
     return seq
 
 
+def check_seqs(seqs: object) -> Sequence[int]:
+    """Return one seq, or an iterable of them, as seqs that were all checked; or raise InvalidInput."""
+    if isinstance(seqs, range):
+        # By its ends: it may be far too long to go through.
+        for seq in {*seqs[:1], *seqs[-1:]}:
+            check_seq(seq)
+        return seqs
+    if isinstance(seqs, str | bytes | bytearray | memoryview):
+        raise InvalidInput(f"seqs are ints, not {type(seqs).__name__} ({shown(seqs)})")
+    return [check_seq(seq) for seq in (seqs if isinstance(seqs, Iterable) else [seqs])]
+
+
 def is_text(value: str) -> bool:
     """Whether a str can be written as UTF-8: it has no lone surrogates."""
     return not any(unicodedata.category(char) == "Cs" for char in value)
@@ -112,22 +134,26 @@ def same_value(one: Any, other: Any) -> bool:
     if isinstance(one, dict):
         return (
             isinstance(other, dict)
-            and one.keys() == other.keys()
-            and all(same_value(value, other[name]) for name, value in one.items())
+            and one.keys() == dict.keys(other)
+            and all(same_value(value, dict.__getitem__(other, name)) for name, value in one.items())
         )
     if isinstance(one, list):
         return isinstance(other, list) and len(one) == len(other) and all(map(same_value, one, other))
     if isinstance(one, float):
         return isinstance(other, float) and one.hex() == other.hex()
-    return isinstance(one, bool) is isinstance(other, bool) and not isinstance(other, float) and bool(one == other)
+    return (
+        isinstance(one, bool) is isinstance(other, bool)
+        and isinstance(other, str | bytes | int | None)
+        and bool(one == other)
+    )
 
 
 def clone(value: Any) -> Any:
-    """An independent copy of a checked value."""
+    """An independent copy of a checked value, in plain dicts and lists."""
     if isinstance(value, dict):
-        return {name: clone(inner) for name, inner in value.items()}
+        return {name: clone(inner) for name, inner in dict.items(value)}
     if isinstance(value, list):
-        return [clone(inner) for inner in value]
+        return [clone(inner) for inner in list.__iter__(value)]
     return value
 
 
@@ -205,8 +231,9 @@ def _size(value: Any, depth: int, above: int) -> int:  # noqa: PLR0911  # one fo
     if depth >= MAX_DEPTH:
         raise _Unstorable(f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, dict):
-        return 3 + sum(1 + _entry_size(name, inner, depth + 1, above) for name, inner in value.items())
-    return 3 + sum(1 + _element_size(index, inner, depth + 1, above) for index, inner in enumerate(value))
+        return 3 + sum(1 + _entry_size(name, inner, depth + 1, above) for name, inner in dict.items(value))
+    elements = enumerate(list.__iter__(value))
+    return 3 + sum(1 + _element_size(index, inner, depth + 1, above) for index, inner in elements)
 
 
 def _step_bytes(name: str, size: int) -> int:

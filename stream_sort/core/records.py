@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from stream_sort.core.message import Message
     from stream_sort.core.policy import GapPolicy
 
+# The tables keep times in milliseconds.
+MARK_STEP = 0.001
+
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
@@ -16,6 +19,7 @@ class Cursor:
 
     `waiting_since` is the waiting mark. A negative one is in doubt: somebody is about to take it away, so whoever
     needs it sets it again. It still counts as waiting for a sweep, should that somebody die.
+    `last_mark` is the mark, or the last one there was: no mark comes twice, so it tells whether there was one since.
     """
 
     queue: str
@@ -25,6 +29,11 @@ class Cursor:
     waiting_since: float | None = None
     moved_at: float | None = None
     nudges: int = 0
+    last_mark: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.waiting_since is not None:
+            object.__setattr__(self, "last_mark", self.waiting_since)
 
     @property
     def is_marked(self) -> bool:
@@ -38,6 +47,10 @@ class Cursor:
             return None
         return max(self.waiting_since, self.moved_at or 0.0)
 
+    def next_mark(self, now: float) -> float:
+        """A time for another mark: now, or just after the last one if the clock has not moved on."""
+        return now if self.last_mark is None else max(now, abs(self.last_mark) + MARK_STEP)
+
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
@@ -48,6 +61,16 @@ class Arrival:
     """
 
     message: Message
+    seen: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstones:
+    """Seqs of a queue to be given up, and why; `seen` is what it is for an Arrival."""
+
+    queue: str
+    seqs: tuple[int, ...]
+    reason: str
     seen: int | None
 
 
@@ -109,4 +132,12 @@ class QueuePage:
     """Some queue names of a listing, and where to go on (None: this was the last page)."""
 
     queues: tuple[str, ...]
+    next: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class CursorPage:
+    """Some cursor rows of a listing, and where to go on (None: this was the last page)."""
+
+    rows: tuple[Cursor, ...]
     next: Any = None

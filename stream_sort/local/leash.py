@@ -3,7 +3,8 @@
     python leash.py STATE_DIR COMMAND...
 
 Holds on to the read end of a pipe (stdin). When the other end closes, because its owner closed it, ended or
-was killed in whatever way, the command's whole process group is ended and STATE_DIR is removed.
+was killed in whatever way, or when somebody writes to it, the command's whole process group is ended and STATE_DIR is
+removed. Meanwhile the group's number stands in STATE_DIR/group, for the case that this process itself is killed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 POLL = 0.1
 PATIENCE = 3.0
@@ -30,23 +36,29 @@ def main(state_dir: str, command: list[str]) -> int:
     try:
         # The owner chose the command.
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
+        Path(state_dir, "group").write_text(str(child.pid), encoding="ascii")
         while child.poll() is None and not select.select([sys.stdin], [], [], POLL)[0]:
             pass
-        end_group(child)
+        end_child(child)
     finally:
         shutil.rmtree(state_dir, ignore_errors=True)
     return child.returncode
 
 
-def end_group(child: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
-    """Ask every process of the child's group to end, then make it."""
-    _signal_group(child.pid, signal.SIGTERM)
-    deadline = time.monotonic() + patience
-    while _signal_group(child.pid, 0) and time.monotonic() < deadline:
-        child.poll()
-        time.sleep(POLL / 5)
-    _signal_group(child.pid, signal.SIGKILL)
+def end_child(child: subprocess.Popen[bytes]) -> None:
+    """End the child's whole group, and the child."""
+    end_group(child.pid, child.poll)
     child.wait()
+
+
+def end_group(group: int, reap: Callable[[], object] = lambda: None) -> None:
+    """Ask every process of a group to end, then make it; `reap` is called while they are waited for."""
+    _signal_group(group, signal.SIGTERM)
+    deadline = time.monotonic() + PATIENCE
+    while _signal_group(group, 0) and time.monotonic() < deadline:
+        reap()
+        time.sleep(POLL / 5)
+    _signal_group(group, signal.SIGKILL)
 
 
 def _signal_group(group: int, number: int) -> bool:

@@ -9,25 +9,23 @@ import http.client
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from stream_sort.errors import LocalStackFailed
 from stream_sort.local import leash
+from stream_sort.local.ports import free_port
+from stream_sort.local.tools import ACCESS_KEY, HOST, REGION, environment, tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
 VERSION = "1.5.33"
-HOST = "127.0.0.1"
-REGION = "us-east-1"
 # A first start downloads about 60 MB of packages.
 START_DEADLINE = 300.0
 STOP_DEADLINE = leash.PATIENCE + 5.0
@@ -41,11 +39,19 @@ class MiniStack:
 
     It lives from `start` to `stop`, or inside `with`; it is also gone, with all its processes and files, soon
     after this process ends in whatever way, be it by SIGKILL. `report` is told in plain words what is going on.
+    With `enforce_roles`, functions may do what their roles allow, and no more.
     """
 
-    def __init__(self, *, report: Callable[[str], None] | None = None, deadline: float = START_DEADLINE) -> None:
+    def __init__(
+        self,
+        *,
+        report: Callable[[str], None] | None = None,
+        deadline: float = START_DEADLINE,
+        enforce_roles: bool = False,
+    ) -> None:
         self._report = report or (lambda _: None)
         self._deadline = deadline
+        self._enforce_roles = enforce_roles
         self._process: subprocess.Popen[bytes] | None = None
         self._state_dir = Path()
         self._log: IO[bytes] | None = None
@@ -64,13 +70,18 @@ class MiniStack:
         return f"http://{HOST}:{self.port}"
 
     @property
+    def state_dir(self) -> Path:
+        """The folder with its files, and those of the functions that it runs."""
+        return self._state_dir
+
+    @property
     def connection(self) -> dict[str, str]:
         """What `boto3.client` needs to reach it; the credentials are made up, and it takes any."""
         return {
             "endpoint_url": self.url,
             "region_name": REGION,
-            "aws_access_key_id": "local",
-            "aws_secret_access_key": "local",
+            "aws_access_key_id": ACCESS_KEY,
+            "aws_secret_access_key": ACCESS_KEY,
         }
 
     def client(self, service: str, **options: Any) -> Any:
@@ -86,10 +97,11 @@ class MiniStack:
     def start(self) -> Self:
         """Start it and wait until it is healthy; raises LocalStackFailed if it does not come up."""
         command = _command()
-        self.port = _free_port()
-        self._state_dir = Path(tempfile.mkdtemp(prefix="stream-sort-ministack-"))
+        self._prepare()
+        self._report(f"starting MiniStack {VERSION} (a local AWS) on {self.url}")
+        self._told = 0
         try:
-            self._process = self._spawn(command)
+            self._process = self._spawn(command, subprocess.PIPE)
             self._await_health()
         except BaseException:
             self.stop()
@@ -113,17 +125,20 @@ class MiniStack:
         if self._state_dir != Path():
             shutil.rmtree(self._state_dir, ignore_errors=True)
 
-    def _spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
-        """Start the command on a leash that this process holds; see leash.py."""
-        self._report(f"starting MiniStack {VERSION} (a local AWS) on {self.url}")
-        self._told = 0
+    def _prepare(self) -> None:
+        """Choose the port, make the folder and open the log."""
+        self.port = free_port()
+        self._state_dir = Path(tempfile.mkdtemp(prefix="stream-sort-ministack-"))
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
+
+    def _spawn(self, command: list[str], held_by: int) -> subprocess.Popen[bytes]:
+        """Start the command on a leash that ends with `held_by`, its stdin; see leash.py."""
         return subprocess.Popen(  # noqa: S603  # our own command
             [sys.executable, "-I", leash.__file__, str(self._state_dir), *command],
-            stdin=subprocess.PIPE,
+            stdin=held_by,
             stdout=self._log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **self._settings()},
+            env={**environment(), **self._settings()},
             start_new_session=True,
         )
 
@@ -137,6 +152,7 @@ class MiniStack:
             "TMPDIR": state,
             "PERSIST_STATE": "0",
             "LOG_LEVEL": "WARNING",
+            "AUTH": "true" if self._enforce_roles else "false",
             # These two would listen on fixed ports, and on all interfaces.
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",
@@ -189,22 +205,4 @@ class MiniStack:
 
 
 def _command() -> list[str]:
-    return [_uv(), "tool", "run", "--from", f"ministack[full]=={VERSION}", "ministack"]
-
-
-def _uv() -> str:
-    """Where uv is: it runs MiniStack in an environment of its own, apart from this one's pins."""
-    with suppress(ImportError, FileNotFoundError):
-        from uv import find_uv_bin  # noqa: PLC0415  # comes with the `cli` extra only
-
-        return find_uv_bin()
-    found = shutil.which("uv")
-    if found is None:
-        raise LocalStackFailed("uv is needed to run MiniStack and is not installed; pip install 'stream-sort[cli]'")
-    return found
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+    return tool(f"ministack[full]=={VERSION}", "ministack")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import clone
-from stream_sort.core.records import Cursor, Head, Item, Look, Move, Page, QueuePage
+from stream_sort.core.records import Cursor, CursorPage, Head, Item, Look, Move, Page, QueuePage
 from stream_sort.ports import Stores
 from stream_sort.stores.memory_control import MemoryControl, MemoryControlStore
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from stream_sort.core.message import Message
     from stream_sort.core.policy import GapPolicy
-    from stream_sort.core.records import Arrival
+    from stream_sort.core.records import Arrival, Tombstones
     from stream_sort.errors import StreamSortError
 
 
@@ -68,21 +68,20 @@ class MemoryItemStore:
             there = self._tables.queue(message.queue).slots.get(message.seq)
             if there is not None:
                 return _copy(there)
-            self._fill(Item(message.queue, message.seq, clone(message.document), arrived_at=now))
-            if arrival.seen is not None:
-                self._tables.queues[message.queue].seen.add(message.seq)
+            self._fill(Item(message.queue, message.seq, clone(message.document), arrived_at=now), arrival.seen)
             return None
 
     def put_many(self, arrivals: Sequence[Arrival], now: float) -> list[Item | StreamSortError | None]:
         """See ItemStore."""
         return [self.put(arrival, now) for arrival in arrivals]
 
-    def skip(self, queue: str, seqs: Sequence[int], reason: str, now: float) -> tuple[int, ...]:
+    def skip(self, tombstones: Tombstones, now: float) -> tuple[int, ...]:
         """See ItemStore."""
+        queue = tombstones.queue
         with self._tables.lock:
-            empty = tuple(seq for seq in seqs if seq not in self._tables.queue(queue).slots)
+            empty = tuple(seq for seq in tombstones.seqs if seq not in self._tables.queue(queue).slots)
             for seq in empty:
-                self._fill(Item(queue, seq, arrived_at=now, skipped=reason))
+                self._fill(Item(queue, seq, arrived_at=now, skipped=tombstones.reason), tombstones.seen)
             return empty
 
     def keep_late(self, message: Message, now: float) -> Item:  # noqa: ARG002  # the port's signature
@@ -124,10 +123,12 @@ class MemoryItemStore:
             found = tuple(_copy(item) for item in searched if item.is_tombstone)
             return Page(found, len(held.seqs) > limit)
 
-    def _fill(self, item: Item) -> None:
+    def _fill(self, item: Item, seen: int | None) -> None:
         held = self._tables.queues.setdefault(item.queue, MemoryQueue())
         held.slots[item.seq] = item
         insort(held.seqs, item.seq)
+        if seen is not None:
+            held.seen.add(item.seq)
 
 
 class MemoryCursorStore:
@@ -166,7 +167,7 @@ class MemoryCursorStore:
         """See CursorStore."""
         with self._tables.lock:
             row = self._tables.cursors.get(cursor.queue)
-            if row is None or (row.position, row.waiting_since) != (cursor.position, cursor.waiting_since):
+            if row is None or (row.position, row.last_mark) != (cursor.position, cursor.last_mark):
                 return False
             return self._write(replace(row, waiting_since=since)).won
 
@@ -197,6 +198,11 @@ class MemoryCursorStore:
         with self._tables.lock:
             return QueuePage(tuple(self._tables.cursors))
 
+    def rows(self, start: Any = None) -> CursorPage:  # noqa: ARG002  # one page holds all
+        """See CursorStore."""
+        with self._tables.lock:
+            return CursorPage(tuple(self._tables.cursors.values()))
+
     def _write(self, row: Cursor) -> Move:
         self._tables.cursors[row.queue] = row
         return Move(won=True, cursor=row)
@@ -215,7 +221,7 @@ class MemoryHeadReader:
 
 
 def _start(row: Cursor) -> tuple[int, int, float | None]:
-    return row.position, row.first_seq, row.waiting_since
+    return row.position, row.first_seq, row.last_mark
 
 
 def _lost(row: Cursor | None) -> Move | None:

@@ -1,4 +1,7 @@
-"""ControlStore in a dict; effects of handlers are kept as a list, applied with their checkpoint or not at all."""
+"""ControlStore in a dict. Effects of handlers are listed, with their checkpoint or not at all.
+
+Their conditions, and items that two puts share, are not looked at: that takes a DynamoDB.
+"""
 
 from __future__ import annotations
 

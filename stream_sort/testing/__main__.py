@@ -8,16 +8,20 @@ import time
 from typing import TYPE_CHECKING
 
 from stream_sort.testing.simulation.cases import CASES, SLOW_CASES
+from stream_sort.testing.simulation.consumer_mutants import CONSUMER_MUTANTS
+from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
 from stream_sort.testing.simulation.exhaustive import Search
 from stream_sort.testing.simulation.failure import SimulationFailure
-from stream_sort.testing.simulation.hunt import hunt_by_search, hunt_by_seeds
+from stream_sort.testing.simulation.hunt import hunt_by_search, hunt_by_seeds, hunt_consumers
 from stream_sort.testing.simulation.mutants import MUTANTS
 from stream_sort.testing.simulation.simulator import simulate
 from stream_sort.testing.simulation.soak import Soaked, soak
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from stream_sort.testing.simulation.simulator import Report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,9 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     match options.command:
         case "soak":
-            return _soak(options.start, options.seeds, options.jobs)
+            run = simulate_consumers if options.consumers else simulate
+            return _soak(run, options.start, options.seeds, options.jobs)
         case "replay":
-            return _replay(options.seed, _variant(options.mutant))
+            run = simulate_consumers if options.consumers else simulate
+            return _replay(run, options.seed, _variant(options.mutant))
         case "exhaustive":
             return _exhaustive(_variant(options.mutant), slow=options.slow)
     return _mutants()
@@ -43,19 +49,21 @@ def _parser() -> argparse.ArgumentParser:
     replay = commands.add_parser("replay", help="print the trace of one seed")
     replay.add_argument("seed", type=int)
     search = commands.add_parser("exhaustive", help="search every interleaving of a few small cases")
-    for command in (replay, search):
-        command.add_argument("--mutant", choices=sorted(MUTANTS), help="run a known-bad variant instead")
+    for command, mutants in ((replay, MUTANTS | CONSUMER_MUTANTS), (search, MUTANTS)):
+        command.add_argument("--mutant", choices=sorted(mutants), help="run a known-bad variant instead")
+    for command in (soaking, replay):
+        command.add_argument("--consumers", action="store_true", help="with consumers, streams and retry queues")
     search.add_argument("--slow", action="store_true", help="also the cases that take minutes and gigabytes")
     commands.add_parser("mutants", help="show that every known-bad variant is caught")
     return parser
 
 
 def _variant(mutant: str | None) -> Variant:
-    return MUTANTS[mutant] if mutant else PRODUCTION
+    return (MUTANTS | CONSUMER_MUTANTS)[mutant] if mutant else PRODUCTION
 
 
-def _soak(start: int, seeds: int, jobs: int) -> int:
-    done = soak(start, seeds, jobs, _progress)
+def _soak(run: Callable[[int], Report], start: int, seeds: int, jobs: int) -> int:
+    done = soak(start, seeds, jobs, _progress, run)
     _say("\n" + "\n".join(f"{count:>10,} {what}" for what, count in sorted(done.met.items())))
     _say(f"{done.seeds:,} seeds in {done.seconds:.0f} s" + (", interrupted" if done.interrupted else ""))
     if done.failure:
@@ -68,9 +76,9 @@ def _progress(done: Soaked) -> None:
     sys.stderr.flush()
 
 
-def _replay(seed: int, variant: Variant) -> int:
+def _replay(run: Callable[[int, Variant], Report], seed: int, variant: Variant) -> int:
     try:
-        report = simulate(seed, variant)
+        report = run(seed, variant)
     except SimulationFailure as failure:
         _say(str(failure))
         return 1
@@ -93,9 +101,10 @@ def _exhaustive(variant: Variant, *, slow: bool) -> int:
 
 def _mutants() -> int:
     missed = 0
-    for name, mutant in MUTANTS.items():
+    for name, mutant in (MUTANTS | CONSUMER_MUTANTS).items():
         began = time.monotonic()
-        caught = [failure for failure in (hunt_by_seeds(mutant), hunt_by_search(mutant)) if failure]
+        hunts = (hunt_consumers,) if name in CONSUMER_MUTANTS else (hunt_by_seeds, hunt_by_search)
+        caught = [failure for failure in (hunt(mutant) for hunt in hunts) if failure]
         told = "; ".join(f"{failure.where} ({failure.number})" for failure in caught)
         _say(f"{name:<24} {mutant.summary:<52} {told or 'NOT CAUGHT'} {_since(began)}")
         missed += not caught

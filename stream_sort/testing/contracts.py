@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import KeyNames, Message, check_message
 from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Arrival, Cursor
+from stream_sort.core.records import Arrival, Cursor, Tombstones
 
 if TYPE_CHECKING:
     from stream_sort.ports import Stores
@@ -44,6 +44,11 @@ def arrival(queue: str, seq: int, *, seen: int | None = None, **fields: Any) -> 
     return Arrival(message(queue, seq, **fields), seen)
 
 
+def tombstones(queue: str, seqs: list[int], reason: str, *, seen: int | None = None) -> Tombstones:
+    """Seqs to be given up."""
+    return Tombstones(queue, tuple(seqs), reason, seen)
+
+
 class ItemStoreContract:
     """What every ItemStore keeps."""
 
@@ -65,7 +70,7 @@ class ItemStoreContract:
 
     def test_3_many_puts_answer_as_single_ones_in_order(self, stores: Stores) -> None:
         stores.items.put(arrival("q", 30, body="first"), NOW)
-        stores.items.skip("q", [31], "gone", NOW)
+        stores.items.skip(tombstones("q", [31], "gone"), NOW)
         answers = stores.items.put_many([arrival("q", seq, body=seq) for seq in range(60)], NOW)
         taken = {index: answer for index, answer in enumerate(answers) if answer is not None}
         assert sorted(taken) == [30, 31]
@@ -89,14 +94,14 @@ class ItemStoreContract:
 
     def test_5_tombstones_go_into_empty_slots_only(self, stores: Stores) -> None:
         stores.items.put(arrival("q", 1, body="here"), NOW)
-        assert stores.items.skip("q", [0, 1, 2], "lost", NOW) == (0, 2)
-        assert stores.items.skip("q", [0, 1, 2], "again", NOW) == ()
+        assert stores.items.skip(tombstones("q", [0, 1, 2], "lost"), NOW) == (0, 2)
+        assert stores.items.skip(tombstones("q", [0, 1, 2], "again"), NOW) == ()
         items = stores.items.page("q", -1, 2, 10).items
         assert [item.skipped for item in items] == ["lost", None, "lost"]
         assert items[1].document["body"] == "here"
 
     def test_6_the_first_late_message_is_kept_beside_the_tombstone(self, stores: Stores) -> None:
-        stores.items.skip("q", [1], "lost", NOW)
+        stores.items.skip(tombstones("q", [1], "lost"), NOW)
         late = stores.items.keep_late(message("q", 1, **EVERY_TYPE), NOW)
         assert repr(sorted((late.late or {}).items())) == repr(sorted({"queue": "q", "seq": 1, **EVERY_TYPE}.items()))
         second = stores.items.keep_late(message("q", 1, body="second"), NOW)
@@ -106,7 +111,7 @@ class ItemStoreContract:
         for seq in (9, 2, 5, 3):
             stores.items.put(arrival("q", seq), NOW)
         stores.items.put(arrival("other", 4), NOW)
-        stores.items.skip("q", [4], "lost", NOW)
+        stores.items.skip(tombstones("q", [4], "lost"), NOW)
         assert stores.items.look("q", 2, 3).seqs == (3, 4, 5)
         assert stores.items.look("q", 2, 3).more
         whole = stores.items.look("q", -1, 100)
@@ -124,6 +129,15 @@ class ItemStoreContract:
         stores.items.put(arrival("q", 1, seen=-1), NOW)
         assert stores.items.look("q", -1, 10).cursor_seen
 
+    def test_9_a_tombstone_tells_that_the_cursor_was_seen_too(self, stores: Stores) -> None:
+        stores.items.skip(tombstones("q", [0], "lost"), NOW)
+        assert not stores.items.look("q", -1, 10).cursor_seen
+        stores.items.skip(tombstones("q", [0, 1], "lost", seen=-1), NOW)
+        assert not stores.items.look("q", -1, 1).cursor_seen
+        assert stores.items.look("q", -1, 10).cursor_seen
+        stores.items.keep_late(message("q", 1), NOW)
+        assert stores.items.look("q", 0, 10).cursor_seen
+
     def test_10_pages_join_to_the_whole_range(self, stores: Stores) -> None:
         stores.items.put_many([arrival("q", seq, body="x" * 3_000) for seq in range(10)], NOW)
         got: list[int] = []
@@ -138,12 +152,12 @@ class ItemStoreContract:
     def test_11_the_highest_seq_counts_tombstones_too(self, stores: Stores) -> None:
         assert stores.items.highest("q") is None
         stores.items.put(arrival("q", 5), NOW)
-        stores.items.skip("q", [7], "lost", NOW)
+        stores.items.skip(tombstones("q", [7], "lost"), NOW)
         assert stores.items.highest("q") == 7
 
     def test_12_tombstones_are_found_from_the_end_within_the_limit(self, stores: Stores) -> None:
         stores.items.put_many([arrival("q", seq) for seq in range(0, 10, 2)], NOW)
-        stores.items.skip("q", [1, 7], "lost", NOW)
+        stores.items.skip(tombstones("q", [1, 7], "lost"), NOW)
         whole = stores.items.tombstones("q", 100)
         assert ([item.seq for item in whole.items], whole.more) == ([7, 1], False)
         end = stores.items.tombstones("q", 3)
@@ -203,7 +217,10 @@ class CursorStoreContract:
         later = replace(row, waiting_since=NOW + 5)
         assert not stores.cursors.set_waiting(replace(later, position=3), None)
         assert stores.cursors.set_waiting(later, None)
-        assert stores.cursors.get("q") == row
+        cleared = replace(row, last_mark=NOW + 5)
+        assert stores.cursors.get("q") == cleared
+        assert not stores.cursors.set_waiting(row, NOW + 9), "there was a mark since"
+        assert stores.cursors.set_waiting(cleared, NOW + 9)
 
     def test_7_a_policy_changes_nothing_else(self, stores: Stores) -> None:
         row = Cursor("q", 4, 0, waiting_since=NOW)
@@ -249,7 +266,7 @@ class HeadReaderContract:
         head = stores.heads.peek("q", 0)
         assert (head.cursor, head.taken) == (None, False)
         stores.items.put(arrival("q", 0), NOW)
-        stores.items.skip("q", [1], "lost", NOW)
+        stores.items.skip(tombstones("q", [1], "lost"), NOW)
         row = stores.cursors.create(Cursor("q", 1, 0)).cursor
         assert stores.heads.peek("q", 0) == stores.heads.peek("q", 1)
         assert (stores.heads.peek("q", 1).cursor, stores.heads.peek("q", 1).taken) == (row, True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ClientError, ReadTimeoutError
 from moto import mock_aws
 
 from stream_sort.errors import HandlerProblem, PartlyDone
@@ -154,11 +154,12 @@ def test_the_error_says_how_far_the_batch_got_and_why_it_stopped(outlet: Outlet,
     assert isinstance(problem, PartlyDone) is (index > 0)
     if isinstance(problem, PartlyDone):
         assert problem.last_done == SEQS[index - 1]
-        assert problem.__cause__ is not None
     cause = problem.__cause__ if isinstance(problem, PartlyDone) else problem
     assert f"queue 'ada', seq {SEQS[index]}: " in str(cause)
     assert "was refused: Throttled: not so fast" in str(cause)
     assert "🚀" not in str(cause)
+    assert cause is not None
+    assert isinstance(cause.__cause__, ClientError)
     assert len(outlet.wire.requests) == index + 1
 
 

@@ -135,10 +135,15 @@ def test_a_function_that_fails_is_named_with_its_error() -> None:
         lambda_sink(fail)[0](batch_of())
 
 
-@pytest.mark.parametrize("answer", [1, 9, "4", True, 4.0])
+@pytest.mark.parametrize("answer", [1, 9, "4", [4], 4.0])
 def test_a_last_done_that_cannot_be_is_a_failure(answer: Any) -> None:
     with pytest.raises(HandlerProblem, match=r"last_done is .*2 to 8"):
         lambda_sink(lambda _: {"last_done": answer})[0](batch_of())
+
+
+def test_true_is_no_seq() -> None:
+    with pytest.raises(HandlerProblem, match="last_done is True"):
+        lambda_sink(lambda _: {"last_done": True})[0](batch_of("ada", (1, 2), 0, 2))
 
 
 def test_a_function_that_did_nothing_is_a_failure() -> None:

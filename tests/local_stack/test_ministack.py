@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import LocalStackFailed
-from stream_sort.local import ministack
+from stream_sort.local import ministack, tools
 from stream_sort.local.ministack import MiniStack
 
 if TYPE_CHECKING:
@@ -54,6 +54,6 @@ def test_one_that_does_not_come_up_is_given_up(temporary: Path, monkeypatch: pyt
 
 def test_without_uv_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "uv", None)
-    monkeypatch.setattr(ministack.shutil, "which", lambda _: None)
+    monkeypatch.setattr(tools.shutil, "which", lambda _: None)
     with pytest.raises(LocalStackFailed, match=r"pip install 'stream-sort\[cli\]'"):
         MiniStack().start()

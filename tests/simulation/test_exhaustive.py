@@ -4,10 +4,11 @@ import multiprocessing
 
 import pytest
 
-from stream_sort.testing.simulation.cases import CASES, Case, put, put_many
+from stream_sort.testing.simulation.cases import CASES, QUEUE, Case, put, put_many
 from stream_sort.testing.simulation.exhaustive import Found, Search
 from stream_sort.testing.simulation.failure import SimulationFailure
 from stream_sort.testing.simulation.mutants import MUTANTS
+from stream_sort.testing.simulation.operations import Operation
 
 
 def search(index: int) -> Found | SimulationFailure:
@@ -48,3 +49,8 @@ def test_a_failure_shows_the_interleaving_that_leads_to_it() -> None:
     assert failure.number == "I2"
     assert any("writer1  items.put" in line for line in failure.lines)
     assert failure.command == "python -m stream_sort.testing exhaustive --mutant no-read-after-update"
+
+
+def test_a_message_that_is_refused_is_judged_as_any_other() -> None:
+    opened = Case("opened", (Operation("open", QUEUE, argument=2), put(0)), crashes=0, repeats=0)
+    assert Search(opened).run().executions > 1

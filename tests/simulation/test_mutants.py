@@ -19,6 +19,8 @@ BROKEN = {
     "skip-by-moving": {"I1"},
     "overwriting-puts": {"I6"},
     "recreated-cursor": {"I10"},
+    "unproved-tombstones": {"I10"},
+    "repeated-marks": {"I2"},
     "mark-tried-once": {"I2"},
     "trusted-hint": {"I2"},
     "clear-without-look": {"I2"},

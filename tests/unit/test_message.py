@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stream_sort import InvalidMessage, InvalidQueue, MessageTooLarge, SettingsError
-from stream_sort.core.message import KeyNames, check_message, check_queue, clone, same_value
+from stream_sort.core.message import KeyNames, check_message, check_queue, clone, same_value, take_message
 
 KEYS = KeyNames()
 
@@ -130,7 +130,8 @@ def test_a_message_over_400_kb_says_how_large_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queue", "seq"), [("same", "same"), ("", "seq"), ("queue", "_ss_seq"), ("queue", "x" * 256), (1, "seq")]
+    ("queue", "seq"),
+    [("same", "same"), ("", "seq"), ("queue", "_ss_seq"), ("queue", "x" * 256), ("\ud800", "seq"), (1, "seq")],
 )
 def test_key_names_that_cannot_work_are_refused(queue: Any, seq: Any) -> None:
     with pytest.raises(SettingsError):
@@ -150,3 +151,28 @@ def test_a_clone_shares_nothing() -> None:
     copy = clone(original)
     copy["a"][0]["b"] = 2
     assert original == {"a": [{"b": 1}]}
+
+
+class Strange(dict[str, Any]):
+    """A dict whose methods cannot be trusted."""
+
+    def items(self) -> Any:
+        raise RuntimeError("no items today")
+
+    keys = values = get = __getitem__ = __contains__ = items  # type: ignore[assignment]
+
+
+def test_what_a_strange_dict_holds_counts_and_not_what_its_methods_do() -> None:
+    inner = Strange(a=1)
+    taken = take_message(Strange(queue="q", seq=1, inner=inner), KEYS)
+    assert (taken.queue, taken.seq, type(taken.document)) == ("q", 1, dict)
+    assert taken.document == {"queue": "q", "seq": 1, "inner": {"a": 1}}
+    assert same_value(taken.document["inner"], inner)
+
+
+def test_a_message_that_was_taken_is_not_changed_by_changes_of_what_was_given() -> None:
+    given: dict[str, Any] = {"queue": "q", "seq": 1, "lines": [{"price": 1}]}
+    taken = take_message(given, KEYS)
+    given["lines"][0]["price"] = 2
+    given["seq"] = 2
+    assert taken.document == {"queue": "q", "seq": 1, "lines": [{"price": 1}]}

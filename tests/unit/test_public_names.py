@@ -5,11 +5,12 @@ import json
 import pickle
 import subprocess
 import sys
+import threading
 
 import pytest
 
 import stream_sort
-from stream_sort import StreamSortError, errors
+from stream_sort import InvalidQueue, StreamSorter, StreamSortError, errors, testing
 
 
 def loaded_by(code: str) -> set[str]:
@@ -70,3 +71,19 @@ def test_every_error_is_public_drawn_in_the_tree_and_says_whether_to_retry() -> 
         assert name in stream_sort.__all__
     defined = {name for name, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__}
     assert defined == set(errors.__all__)
+
+
+@pytest.mark.parametrize(
+    "bad", [(number for number in ()), lambda: 1, threading.Lock()], ids=["generator", "lambda", "lock"]
+)
+def test_an_error_about_a_value_that_cannot_be_pickled_can_be(bad: object) -> None:
+    result = StreamSorter.in_memory().put_many([{"queue": bad, "seq": 0}, {"queue": "q", "seq": bad}])
+    errors_of_it = [error for _, error in result.rejected]
+    assert [str(pickle.loads(pickle.dumps(error))) for error in errors_of_it] == list(map(str, errors_of_it))
+    with pytest.raises(InvalidQueue) as caught:
+        StreamSorter.in_memory().position(bad)  # type: ignore[arg-type]
+    assert pickle.loads(pickle.dumps(caught.value)).queue == caught.value.queue
+
+
+def test_the_movable_clock_is_a_public_name_of_the_testing_package() -> None:
+    assert testing.MovableClock(5.0)() == 5.0

@@ -70,3 +70,20 @@ def test_a_sorter_is_made_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
     for name, text in environment.items():
         monkeypatch.setenv(name, text)
     assert str(StreamSorter.from_env().options.gap_policy) == "skip after 60 seconds"
+
+
+@pytest.mark.parametrize("client", ["x", 5, {}, object()], ids=str)
+def test_a_client_that_is_none_is_refused(client: Any) -> None:
+    with pytest.raises(SettingsError, match="boto3.client"):
+        StreamSorter(client=client)
+
+
+@pytest.mark.parametrize("clock", [5, None, "now"])
+def test_a_clock_that_is_none_is_refused(clock: Any) -> None:
+    with pytest.raises(SettingsError, match="clock is"):
+        StreamSorter.in_memory(clock=clock)
+
+
+def test_a_setting_that_does_not_exist_is_named() -> None:
+    with pytest.raises(SettingsError, match="no such setting: windows"):
+        StreamSorter.in_memory(windows=5)  # type: ignore[call-arg]

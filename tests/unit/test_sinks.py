@@ -170,6 +170,13 @@ def test_any_other_queue_has_the_hash_of_its_name_for_a_group(queue: str) -> Non
     assert group_id(queue) != queue
 
 
+@pytest.mark.parametrize(
+    ("queue", "fits"), [("q" * 256, True), ("q" * 257, False), ("🚀" * 128, True), ("🚀" * 129, False)]
+)
+def test_a_queue_is_its_own_partition_key_up_to_256_characters_as_aws_counts_them(queue: str, *, fits: bool) -> None:
+    assert (partition_key(queue) == queue) is fits
+
+
 def test_names_are_the_same_in_every_process() -> None:
     assert group_id("two words") == "sha256:a03f1d611645eb53ad16c1af546ca0792dc884505bab57ede80f4dad6b911d3a"
     assert deduplication_id("ada", 7) == "b2820fa7945e91f7aa5854595c608d580222a08fdc37009407c0cca0c8cfa7fb"

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import StoreUnavailable, StreamSorter, Sweeper
-from stream_sort.core.records import QueuePage
+from stream_sort import InvalidInput, InvalidQueue, StoreUnavailable, StreamSorter, Sweeper
+from stream_sort.core.records import QueuePage, Tombstones
 from stream_sort.testing.clock import MovableClock
 
 if TYPE_CHECKING:
@@ -110,14 +110,14 @@ def test_a_sweep_moves_the_mark_to_when_the_present_gap_began(sorter: StreamSort
 
 def test_i8_a_marked_queue_whose_writer_died_is_freed(sorter: StreamSorter) -> None:
     put(sorter, 0, 2)
-    sorter.stores.items.skip("q", [1], "a writer stored this and died", 0.0)
+    sorter.stores.items.skip(Tombstones("q", (1,), "a writer stored this and died", None), 0.0)
     done = Sweeper(sorter).sweep()
     assert ([advance.new for advance in done.advanced], sorter.position("q")) == ([2], 2)
 
 
 def test_i8_an_unmarked_queue_whose_writer_died_is_freed_by_a_sweep_of_all(sorter: StreamSorter) -> None:
     put(sorter, 0)
-    sorter.stores.items.skip("q", [1], "a writer stored this and died", 0.0)
+    sorter.stores.items.skip(Tombstones("q", (1,), "a writer stored this and died", None), 0.0)
     assert Sweeper(sorter).sweep().looked_at == 0
     assert [advance.new for advance in Sweeper(sorter).sweep_all().advanced] == [1]
 
@@ -163,7 +163,7 @@ def test_a_gap_too_long_to_fill_is_reported_and_left(sorter: StreamSorter) -> No
 def test_i7_a_failing_queue_stops_no_other(sorter: StreamSorter) -> None:
     put(sorter, 1, queue="bad")
     put(sorter, 1, queue="good")
-    sorter.stores.items.skip("good", [0], "by other means", 0.0)
+    sorter.stores.items.skip(Tombstones("good", (0,), "by other means", None), 0.0)
     look = sorter.stores.items.look
 
     def failing(queue: str, after: int, limit: int) -> Any:
@@ -186,3 +186,40 @@ def test_queues_of_lagging_consumers_are_nudged(sorter: StreamSorter) -> None:
     done = Sweeper(sorter, lagging=Sleepers()).sweep()
     assert (done.nudged, [queue for queue, _ in done.failed]) == (["q"], ["unknown"])
     assert row(sorter).nudges == 1
+
+
+def test_a_mark_set_anew_while_the_clock_stands_is_another_one_and_is_swept(sorter: StreamSorter) -> None:
+    put(sorter, 0, 2, 1)
+    marks = [row(sorter).last_mark]
+    for seq in (4, 3):
+        Sweeper(sorter).sweep()
+        marks.append(row(sorter).last_mark)
+        put(sorter, seq)
+        marks.append(row(sorter).last_mark)
+    changed = [mark for mark, before in zip(marks[1:], marks, strict=False) if mark != before]
+    assert len({abs(mark or 0.0) for mark in marks}) == len(changed) + 1
+    put(sorter, 6)
+    assert Sweeper(sorter).sweep().waiting == ["q"]
+
+
+@pytest.mark.parametrize("given", [{"max_gap": "x"}, {"max_gap": -1}, {"lagging": 5}], ids=str)
+def test_a_sweeper_that_cannot_work_is_refused(sorter: StreamSorter, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(given))):
+        Sweeper(sorter, **given)
+    with pytest.raises(InvalidInput, match="looks after a sorter"):
+        Sweeper(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"now": "x"}, {"now": float("nan")}, {"now": float("inf")}, {"now": 1e60}, {"queues": 5}, {"queues": "ada"}],
+)
+def test_i9_a_sweep_refuses_what_is_no_time_and_no_list_of_queues(sorter: StreamSorter, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(given))):
+        Sweeper(sorter).sweep(**given)
+
+
+def test_i9_a_name_that_is_none_fails_alone_in_a_sweep(sorter: StreamSorter) -> None:
+    put(sorter, 1)
+    done = Sweeper(sorter).sweep(queues=[None, "q"])  # type: ignore[list-item]
+    assert ([type(error) for _, error in done.failed], done.waiting) == ([InvalidQueue], ["q"])

@@ -48,14 +48,30 @@ class Target:
         return PERMISSIONS.get(self.operation, self.operation)
 
 
+class PassingFault(Exception):
+    """A try that failed in a way that passes; never leaves this package."""
+
+    def __init__(self, problem: Exception) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
 @dataclass(slots=True)
 class Patience:
-    """The time one call has: waits longer and longer, with full jitter, until the deadline is past."""
+    """The time one call has: waits longer and longer, with full jitter, until the deadline is past.
+
+    No try begins after the deadline; one that began before may take as long as the client lets it.
+    """
 
     calls: Calls
     target: Target
     began: float
     tries: int = 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the deadline is past."""
+        return self.calls.monotonic() - self.began >= self.calls.deadline
 
     def wait(self, problem: object) -> None:
         """Sleep before the next try, or raise StoreUnavailable if there is no time for one."""
@@ -79,21 +95,28 @@ class Calls:
     monotonic: Callable[[], float] = time.monotonic
     jitter: Callable[[], float] = field(default=random.random)
 
-    def __call__(self, method: str, table: str, **request: Any) -> Reply:
-        """Make one call, as often as it takes within the deadline."""
-        patience = self.patience("".join(part.title() for part in method.split("_")), table)
+    def __call__(self, method: str, table: str, *, patience: Patience | None = None, **request: Any) -> Reply:
+        """Make one call, as often as it takes within the deadline, or within what is left of somebody's patience."""
+        patience = patience or self.patience("".join(part.title() for part in method.split("_")), table)
         while True:
             try:
-                return Reply(getattr(self.client, method)(**request))
-            except (ClientError, BotoCoreError) as error:
-                if is_refusal(error):
-                    return Reply(error.response, refused=True)
-                if not is_retryable(error):
-                    raise translate(error, patience.target) from error
-                patience.wait(error)
+                return self.once(method, patience.target, **request)
+            except PassingFault as fault:
+                patience.wait(fault.problem)
+
+    def once(self, method: str, target: Target, **request: Any) -> Reply:
+        """Try a call one time; raises PassingFault if it may succeed a moment later."""
+        try:
+            return Reply(getattr(self.client, method)(**request))
+        except (ClientError, BotoCoreError) as error:
+            if is_refusal(error):
+                return Reply(error.response, refused=True)
+            if not is_retryable(error):
+                raise translate(error, target) from error
+            raise PassingFault(error) from error
 
     def patience(self, operation: str, table: str) -> Patience:
-        """The time for one call, beginning now."""
+        """The time for one call, or for all rounds of one, beginning now."""
         meta = self.client.meta
         target = Target(operation, table, meta.region_name or "?", meta.endpoint_url)
         return Patience(self, target, self.monotonic())

@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, NoRegionError
 
 from stream_sort.core.message import KeyNames
-from stream_sort.errors import SettingsError
+from stream_sort.errors import SettingsError, shown
 from stream_sort.inflight import InFlight
 from stream_sort.ports import Stores
 from stream_sort.settings import aws_region
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 def connect(settings: Settings, client: Any = None) -> Stores:
     """The stores on the tables that the settings name."""
+    if client is not None and not callable(getattr(client, "batch_execute_statement", None)):
+        raise SettingsError(f"client is {shown(client)}; it must be what boto3.client('dynamodb') makes")
     calls = Calls(client or make_client(settings), settings.deadline)
     keys = KeyNames(settings.queue_key, settings.seq_key)
     names = tables.TableNames(settings.items_table, settings.cursor_table, keys)

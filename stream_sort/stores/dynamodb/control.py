@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.consumption import Checkpoint, Commit, DeadLetter, DeadLetterPage, ParkedPage, Standing
-from stream_sort.core.limits import check_transaction
-from stream_sort.errors import EffectRefused, StoreError, StoreUnavailable, TransactionTooLarge
+from stream_sort.errors import SettingsError
 from stream_sort.stores.dynamodb import control_rows as rows
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursors import row_of as cursor_of
-from stream_sort.stores.dynamodb.effects import actions_of, name_of
+from stream_sort.stores.dynamodb.transactions import transact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.values import Wire
 
 MAX_KEYS = 100
-REFUSED = "ConditionalCheckFailed"
-TOO_LARGE = ("multiple operations on one item", "size", "less than or equal to 100")
 
 
 class DynamoControlStore:
@@ -36,6 +32,8 @@ class DynamoControlStore:
         self._calls = calls
         self._names = names
         self._table = tables.check_table_name(table)
+        if table in {names.items, names.cursor}:
+            raise SettingsError(f"control_table is {table!r}, as another table is; it must have a name of its own")
 
     def create_table(self) -> None:
         """See ControlStore."""
@@ -45,12 +43,13 @@ class DynamoControlStore:
         """See ControlStore."""
         keys = self._names.keys
         cursor_key = {keys.queue: {"S": queue}}
-        request: dict[str, list[Wire]] = {
-            self._table: [rows.key_of(*rows.place_of(consumer, queue))],
-            self._names.cursor: [cursor_key],
+        request: dict[str, dict[str, Any]] = {
+            self._table: {"Keys": [rows.key_of(*rows.place_of(consumer, queue))]},
+            self._names.cursor: {"Keys": [cursor_key]},
         }
         if slot is not None:
-            request[self._names.items] = [{**cursor_key, keys.seq: {"N": str(slot)}}]
+            only_key = {"ProjectionExpression": "#seq", "ExpressionAttributeNames": {"#seq": keys.seq}}
+            request[self._names.items] = {"Keys": [{**cursor_key, keys.seq: {"N": str(slot)}}], **only_key}
         found = self._batch_get(request)
         checkpoint = found[self._table]
         cursor = found[self._names.cursor]
@@ -80,14 +79,14 @@ class DynamoControlStore:
         actions = [self._put_action(row, version_is_old)]
         if dead is not None:
             actions.append({"Put": {"TableName": self._table, "Item": rows.wire_of(_letter_row(new.consumer, dead))}})
-        return _committed(self._transact(new.queue, actions, effects), new)
+        return _committed(transact(self._calls, self._table, actions, new.queue, effects), new)
 
     def checkpoints(self, consumer: str, queues: Sequence[str]) -> dict[str, Checkpoint]:
         """See ControlStore."""
         found: dict[str, Checkpoint] = {}
         for start in range(0, len(queues), MAX_KEYS):
             keys = [rows.key_of(*rows.place_of(consumer, queue)) for queue in queues[start : start + MAX_KEYS]]
-            for wire in self._batch_get({self._table: keys})[self._table]:
+            for wire in self._batch_get({self._table: {"Keys": keys}})[self._table]:
                 checkpoint = _checkpoint(wire)
                 found[checkpoint.queue] = checkpoint
         return found
@@ -119,7 +118,7 @@ class DynamoControlStore:
         else:
             key = rows.key_of(*rows.place_of(consumer, letter.queue, letter.seq))
             action = {"Delete": {"TableName": self._table, "Key": key, **rows.condition_of(attempts_are_old)}}
-        return not self._transact(letter.queue, [action], effects).refused
+        return not transact(self._calls, self._table, [action], letter.queue, effects).refused
 
     def register(self, subscription: Subscription) -> Subscription:
         """See ControlStore."""
@@ -168,38 +167,14 @@ class DynamoControlStore:
     def _put(self, row: ControlRow, condition: Any) -> Reply:
         return self._calls("put_item", self._table, **self._put_action(row, condition)["Put"])
 
-    def _transact(self, queue: str, actions: list[dict[str, Any]], effects: Sequence[Effect]) -> Reply:
-        """Write all or nothing. The first action carries our own condition: if it failed, somebody else was faster."""
-        check_transaction(queue, effects)
-        wanted = actions + actions_of(queue, effects)
-        try:
-            # The same token in every try: a try whose reply was lost is not done twice.
-            token = str(uuid.uuid4())
-            reply = self._calls("transact_write_items", self._table, TransactItems=wanted, ClientRequestToken=token)
-        except StoreUnavailable:
-            raise
-        except StoreError as error:
-            if not effects:
-                raise
-            raise _fault_of(queue, effects, error) from error
-        reasons = reply.body.get("CancellationReasons", [])
-        if reply.refused and reasons and reasons[0].get("Code") != REFUSED:
-            refusing = [
-                f"{name_of(effect)} ({reason.get('Code')}: {reason.get('Message', '')})"
-                for effect, reason in zip(effects, reasons[len(actions) :], strict=False)
-                if reason.get("Code", "None") != "None"
-            ]
-            raise EffectRefused(queue, refusing or [str(reasons)])
-        return reply
-
-    def _batch_get(self, request: dict[str, list[Wire]]) -> dict[str, list[Wire]]:
+    def _batch_get(self, request: dict[str, dict[str, Any]]) -> dict[str, list[Wire]]:
         """Read rows of several tables, consistently, all of them."""
         named = " and ".join(request)
         found: dict[str, list[Wire]] = {table: [] for table in request}
-        left: dict[str, Any] = {table: {"Keys": keys, "ConsistentRead": True} for table, keys in request.items()}
+        left: dict[str, Any] = {table: {**wanted, "ConsistentRead": True} for table, wanted in request.items()}
         patience = self._calls.patience("BatchGetItem", named)
         while left:
-            body = self._calls("batch_get_item", named, RequestItems=left).body
+            body = self._calls("batch_get_item", named, patience=patience, RequestItems=left).body
             for table in found:
                 found[table] += body["Responses"].get(table, ())
             left = body.get("UnprocessedKeys") or {}
@@ -256,10 +231,3 @@ def _letter(wire: Wire) -> DeadLetter:
 
 def _letter_row(consumer: str, letter: DeadLetter) -> ControlRow:
     return rows.DeadLetterRow.of(consumer, letter)
-
-
-def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError) -> Exception:
-    """Whose fault it is that a transaction cannot be made: our rows were read just now, so it is an effect's."""
-    if any(words in str(error) for words in TOO_LARGE):
-        return TransactionTooLarge(queue, str(error))
-    return EffectRefused(queue, [f"{', '.join(sorted({name_of(effect) for effect in effects}))}: {error}"])

@@ -11,6 +11,7 @@ from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttrib
 from pynamodb.models import Model
 
 from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked, Subscription
+from stream_sort.errors import StoreError, shown
 from stream_sort.stores.dynamodb import tables
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class CheckpointRow(ControlRow):
     error = UnicodeAttribute(null=True)
     attempts = NumberAttribute(null=True)
     next_try = NumberAttribute(null=True)
+    damaged = BooleanAttribute(null=True)
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> CheckpointRow:
@@ -78,6 +80,7 @@ class CheckpointRow(ControlRow):
         """Note where the queue is parked, and list it."""
         self.parked_seq, self.attempts, self.error = parked.seq, parked.attempts, parked.error
         self.parked_since, self.next_try = _millis(parked.since), _millis(parked.next_try)
+        self.damaged = parked.damaged or None
         self.listing = parked_listing(self.consumer)
         self.listed_at = NEVER if self.next_try is None else self.next_try
 
@@ -101,7 +104,7 @@ class CheckpointRow(ControlRow):
             return None
         since = _seconds(self.parked_since) or 0.0
         error, attempts = str(self.error), int(self.attempts or 0)
-        return Parked(self.queue, int(seq), error, attempts, since, _seconds(self.next_try))
+        return Parked(self.queue, int(seq), error, attempts, since, _seconds(self.next_try), bool(self.damaged))
 
 
 class DeadLetterRow(ControlRow):
@@ -189,9 +192,18 @@ def wire_of(row: ControlRow) -> Wire:
 
 
 def row_of(kind: type[Row], wire: Wire) -> Row:
-    """A row as answers carry it; attributes of a later version are let be."""
-    known = {attribute.attr_name for attribute in kind.get_attributes().values()}
-    return kind.from_raw_data({name: value for name, value in wire.items() if name in known})
+    """A row as answers carry it; attributes of a later version are let be. StoreError for what is no such row."""
+    attributes = list(kind.get_attributes().values())
+    known = {attribute.attr_name for attribute in attributes}
+    needed = {attribute.attr_name for attribute in attributes if not attribute.null}
+    try:
+        row = kind.from_raw_data({name: value for name, value in wire.items() if name in known})
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"the control table holds a row that is not ours: {shown(wire, 200)}: {error}") from error
+    if needed - wire.keys():
+        missing = ", ".join(sorted(needed - wire.keys()))
+        raise StoreError(f"the control table holds a row without {missing}: {shown(wire, 200)}; who wrote it?")
+    return row
 
 
 def condition_of(condition: Condition) -> dict[str, Any]:

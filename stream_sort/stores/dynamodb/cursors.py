@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Cursor, Head, Move, QueuePage
-from stream_sort.errors import InvalidInput
+from stream_sort.core.records import Cursor, CursorPage, Head, Move, QueuePage
+from stream_sort.errors import InvalidInput, StreamSortError
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.values import int_at, text_at
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stream_sort.stores.dynamodb.calls import Calls, Reply
     from stream_sort.stores.dynamodb.tables import TableNames
     from stream_sort.stores.dynamodb.values import Wire
@@ -85,7 +88,8 @@ class DynamoCursorStore:
         mark_is_old, mark = _mark_is_old(cursor)
         values: Wire = {":old": _number(cursor.position), **mark}
         if since is None:
-            change = "REMOVE #waiting, #since"
+            # Out of the index; the time stays, so that no later mark is the same.
+            change = "REMOVE #waiting"
         else:
             change = "SET #waiting = :yes, #since = :since"
             values |= {":yes": {"S": tables.WAITING_YES}, ":since": _time(since)}
@@ -119,6 +123,18 @@ class DynamoCursorStore:
         """See CursorStore."""
         request = {"ProjectionExpression": "#queue", "ExpressionAttributeNames": {"#queue": self._keys.queue}}
         return self._listing("scan", request, start)
+
+    def rows(self, start: Any = None) -> CursorPage:
+        """See CursorStore."""
+        request = {} if start is None else {"ExclusiveStartKey": start}
+        body = self._calls("scan", self._table, TableName=self._table, **request).body
+        return CursorPage(tuple(self._readable(body["Items"])), body.get("LastEvaluatedKey"))
+
+    def _readable(self, wires: list[Wire]) -> Iterator[Cursor]:
+        """Rows that can be read: a strange one is its own queue's trouble, and shows when that is looked at."""
+        for wire in wires:
+            with suppress(StreamSortError):
+                yield self._row(wire)
 
     def _listing(self, method: str, request: dict[str, Any], start: Any) -> QueuePage:
         if start is not None:
@@ -189,7 +205,7 @@ class DynamoHeadReader:
         rows: list[Wire] = []
         taken = False
         while request:
-            body = self._calls("batch_get_item", tables_read, RequestItems=request).body
+            body = self._calls("batch_get_item", tables_read, patience=patience, RequestItems=request).body
             rows += body["Responses"].get(self._names.cursor, ())
             taken = taken or bool(body["Responses"].get(self._names.items))
             request = body.get("UnprocessedKeys") or {}
@@ -205,9 +221,10 @@ def row_of(wire: Wire, queue_key: str, seq_key: str) -> Cursor:
         position=int_at(wire, seq_key),
         first_seq=int_at(wire, tables.FIRST_SEQ) if tables.FIRST_SEQ in wire else 0,
         policy=_policy(wire),
-        waiting_since=_seconds(wire, tables.WAITING_SINCE),
+        waiting_since=_seconds(wire, tables.WAITING_SINCE) if tables.WAITING in wire else None,
         moved_at=_seconds(wire, tables.MOVED_AT),
         nudges=int_at(wire, tables.NUDGES) if tables.NUDGES in wire else 0,
+        last_mark=_seconds(wire, tables.WAITING_SINCE),
     )
 
 
@@ -222,10 +239,10 @@ def _policy(wire: Wire) -> GapPolicy | None:
 
 
 def _mark_is_old(cursor: Cursor) -> tuple[str, Wire]:
-    """The condition that the waiting mark is that of `cursor`, and its values."""
-    if cursor.waiting_since is None:
+    """The condition that the last mark is that of `cursor`, and its values."""
+    if cursor.last_mark is None:
         return "attribute_not_exists(#since)", {}
-    return "#since = :old_since", {":old_since": _time(cursor.waiting_since)}
+    return "#since = :old_since", {":old_since": _time(cursor.last_mark)}
 
 
 def _seconds(wire: Wire, name: str) -> float | None:

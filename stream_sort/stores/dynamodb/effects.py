@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from boto3.dynamodb.types import TypeSerializer
 
-from stream_sort.errors import EffectRefused
+from stream_sort.errors import EffectRefused, TransactionTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,12 +15,20 @@ if TYPE_CHECKING:
     from stream_sort.core.batch import Effect
 
 VALUES = frozenset({"Item", "Key", "ExpressionAttributeValues"})
+MAX_BYTES = 4 * 1024 * 1024
 SERIALIZER = TypeSerializer()
 
 
 def actions_of(queue: str, effects: Sequence[Effect]) -> list[dict[str, Any]]:
     """The effects in DynamoDB's form; EffectRefused for a value that no DynamoDB type holds."""
     return [_action(queue, effect) for effect in effects]
+
+
+def check_size(queue: str, actions: Sequence[dict[str, Any]]) -> None:
+    """Raise TransactionTooLarge if what is to be written is over 4 MB by itself; DynamoDB counts whole items."""
+    size = sum(_size(request.get(name, {})) for action in actions for request in action.values() for name in VALUES)
+    if size > MAX_BYTES:
+        raise TransactionTooLarge(queue, f"{size:,} bytes in one transaction; there may be {MAX_BYTES:,}")
 
 
 def name_of(effect: Effect) -> str:
@@ -38,6 +46,15 @@ def _action(queue: str, effect: Effect) -> dict[str, Any]:
     return {effect.kind: request}
 
 
+def _size(wire: Any) -> int:
+    """The bytes of names and values, without what DynamoDB adds for each."""
+    if isinstance(wire, dict):
+        return sum(len(str(name).encode()) + _size(inner) for name, inner in wire.items())
+    if isinstance(wire, list):
+        return sum(map(_size, wire))
+    return len(wire.encode() if isinstance(wire, str) else wire) if isinstance(wire, str | bytes) else 1
+
+
 def _wire(value: Any) -> Any:
     return SERIALIZER.serialize(_exact(value))
 
@@ -50,4 +67,6 @@ def _exact(value: Any) -> Any:
         return {name: _exact(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_exact(inner) for inner in value]
+    if isinstance(value, set | frozenset):
+        return {_exact(inner) for inner in value}
     return value

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    CredentialRetrievalError,
     EndpointConnectionError,
     HTTPClientError,
     NoCredentialsError,
     PartialCredentialsError,
+    SSOError,
+    TokenRetrievalError,
+    UnknownCredentialError,
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
 
@@ -60,6 +64,20 @@ CREDENTIAL_CODES = frozenset(
         "MissingAuthenticationToken",
         "UnrecognizedClientException",
     }
+)
+CREDENTIAL_ERRORS = (
+    NoCredentialsError,
+    PartialCredentialsError,
+    CredentialRetrievalError,
+    SSOError,
+    TokenRetrievalError,
+    UnknownCredentialError,
+)
+# What DynamoDB says of a table whose own keys have other names or types. What it says of a value under the key
+# of an index is the fault of one message.
+OTHER_KEYS = re.compile(
+    r"does not match the schema|missing the key|missed key schema element|type mismatch for key |missing key",
+    re.IGNORECASE,
 )
 DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedOperation"})
 SERVER_ERROR = 500
@@ -114,14 +132,16 @@ def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortE
             f"add it to the policy of the role that runs this. AWS says: {error}",
             **names,
         )
-    if code in CREDENTIAL_CODES or isinstance(error, NoCredentialsError | PartialCredentialsError):
+    if code in CREDENTIAL_CODES or isinstance(error, CREDENTIAL_ERRORS):
         return CredentialsError(
             f"no usable AWS credentials for {operation} on table {table!r}: {error}; "
             "set AWS_PROFILE or the AWS_* variables, or log in again",
             **names,
         )
-    if code == "ValidationException" and re.search(r"\bkeys?\b", str(error), re.IGNORECASE):
+    if code == "ValidationException" and OTHER_KEYS.search(str(error)):
         return SettingsError(
             f"table {table!r} does not fit the key names that were set; check queue_key and seq_key. AWS says: {error}"
         )
+    if code == "ValidationException" and "does not have the specified index" in str(error):
+        return SettingsError(f"table {table!r} lacks an index that create_tables would make. AWS says: {error}")
     return StoreError(f"{operation} on table {table!r}: {error}", **names)

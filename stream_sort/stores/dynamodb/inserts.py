@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stream_sort.errors import AccessDenied, StoreError, StoreMisconfigured, StoreUnavailable, StreamSortError
+from stream_sort.stores.dynamodb.calls import PassingFault
 from stream_sort.stores.dynamodb.errors import RETRYABLE_CODES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from stream_sort.inflight import InFlight
-    from stream_sort.stores.dynamodb.calls import Calls
+    from stream_sort.stores.dynamodb.calls import Calls, Patience, Reply
     from stream_sort.stores.dynamodb.tables import TableNames
     from stream_sort.stores.dynamodb.values import Wire
+
+    Answers: TypeAlias = dict[int, Wire | StreamSortError | None]
 
 BATCH = 25
 MAX_STATEMENT = 8_192
@@ -38,16 +41,7 @@ class Inserts:
 
     def one(self, record: Wire) -> Wire | None:
         """Insert one record with a conditional put."""
-        reply = self._calls(
-            "put_item",
-            self._table,
-            TableName=self._table,
-            Item=record,
-            ConditionExpression="attribute_not_exists(#queue)",
-            ExpressionAttributeNames={"#queue": self._keys.queue},
-            ReturnValuesOnConditionCheckFailure="ALL_OLD",
-        )
-        return reply.item if reply.refused else None
+        return _there(self._calls("put_item", self._table, **self._insert(record)))
 
     def many(self, records: Sequence[Wire]) -> list[Wire | StreamSortError | None]:
         """Insert records, several calls at once; one answer for each, in order."""
@@ -55,7 +49,7 @@ class Inserts:
         return [answer for answers in self._in_flight.map(self._chunk, chunks) for answer in answers]
 
     def _chunk(self, records: Sequence[Wire]) -> list[Wire | StreamSortError | None]:
-        answers: dict[int, Wire | StreamSortError | None] = {}
+        answers: Answers = {}
         statements = {index: _statement(self._table, tuple(record)) for index, record in enumerate(records)}
         batch = [index for index, statement in statements.items() if statement is not None]
         if self._batching and len(batch) > 1:
@@ -67,55 +61,71 @@ class Inserts:
                 }
                 for index in batch
             }
-            try:
-                answers = self._execute(requests)
-            except StoreUnavailable as error:
-                answers = dict.fromkeys(batch, error)
-            except AccessDenied:
-                self._batching = False
-            except StoreMisconfigured:
-                raise
-            except StreamSortError:
-                answers = {}
-            except Exception:  # noqa: BLE001  # an emulator without PartiQL
-                self._batching = False
+            self._try_batch(requests, answers)
         self._fetch(records, answers)
-        return [answers[index] if index in answers else self._alone(record) for index, record in enumerate(records)]
+        self._alone(records, answers)
+        return [answers[index] for index in range(len(records))]
 
-    def _alone(self, record: Wire) -> Wire | StreamSortError | None:
+    def _try_batch(self, requests: dict[int, dict[str, Any]], answers: Answers) -> None:
+        """Decide what a batch can decide; what it has decided stays so, whatever happens to the rest."""
         try:
-            return self.one(record)
+            self._execute(requests, answers)
+        except AccessDenied:
+            self._batching = False
         except StoreMisconfigured:
             raise
-        except StoreError as error:
-            return error
+        except StreamSortError:
+            return
+        except Exception:  # noqa: BLE001  # an emulator without PartiQL
+            self._batching = False
 
-    def _execute(self, requests: dict[int, dict[str, Any]]) -> dict[int, Wire | StreamSortError | None]:
+    def _execute(self, requests: dict[int, dict[str, Any]], answers: Answers) -> None:
         """Run statements until each is decided, or cannot be here; an empty record stands for one to fetch."""
-        answers: dict[int, Wire | StreamSortError | None] = {}
         patience = self._calls.patience("BatchExecuteStatement", self._table)
-        pending = list(requests)
-        while pending:
-            statements = [requests[index] for index in pending]
-            body = self._calls("batch_execute_statement", self._table, Statements=statements).body
-            throttled: dict[int, str] = {}
-            for index, response in zip(pending, body["Responses"], strict=True):
-                error = response.get("Error")
-                if error is None:
-                    answers[index] = None
-                elif error["Code"] in ("DuplicateItem", "ConditionalCheckFailed"):
-                    answers[index] = response.get("Item") or error.get("Item") or {}
-                elif error["Code"] in RETRYABLE_CODES:
-                    throttled[index] = error["Code"]
-            pending = list(throttled)
-            if pending:
-                try:
-                    patience.wait(throttled[pending[0]])
-                except StoreUnavailable as late:
-                    return answers | dict.fromkeys(pending, late)
-        return answers
+        pending = dict.fromkeys(requests, "")
+        try:
+            while pending:
+                statements = [requests[index] for index in pending]
+                reply = self._calls("batch_execute_statement", self._table, patience=patience, Statements=statements)
+                pending = _sort_out(dict(zip(pending, reply.body["Responses"], strict=True)), answers)
+                if pending:
+                    patience.wait(next(iter(pending.values())))
+        except StoreUnavailable as error:
+            answers.update(dict.fromkeys(pending, error))
 
-    def _fetch(self, records: Sequence[Wire], answers: dict[int, Wire | StreamSortError | None]) -> None:
+    def _alone(self, records: Sequence[Wire], answers: Answers) -> None:
+        """Put what is undecided one by one, in rounds within one deadline: what is throttled delays no other record."""
+        patience = self._calls.patience("PutItem", self._table)
+        pending: dict[int, Exception | None] = {index: None for index in range(len(records)) if index not in answers}
+        try:
+            while pending:
+                pending = self._round(pending, records, answers, patience)
+                if pending:
+                    patience.wait(next(iter(pending.values())))
+        except StoreUnavailable as error:
+            answers.update(dict.fromkeys(pending, error))
+
+    def _round(
+        self, pending: Iterable[int], records: Sequence[Wire], answers: Answers, patience: Patience
+    ) -> dict[int, Exception | None]:
+        """Try each record once; answers those to try again. When failures took all the time, the rest is not tried."""
+        faults: dict[int, Exception | None] = {}
+        fault: Exception | None = None
+        for index in pending:
+            if fault is not None and patience.is_over:
+                faults[index] = fault
+                continue
+            try:
+                answers[index] = _there(self._calls.once("put_item", patience.target, **self._insert(records[index])))
+            except PassingFault as passing:
+                faults[index] = fault = passing.problem
+            except StoreMisconfigured:
+                raise
+            except StoreError as error:
+                answers[index] = error
+        return faults
+
+    def _fetch(self, records: Sequence[Wire], answers: Answers) -> None:
         """Read the records that stood in the way but were not shown; one that is gone again is put alone."""
         wanted = {self._key(records[index]): index for index, answer in answers.items() if answer == {}}
         if not wanted:
@@ -128,7 +138,7 @@ class Inserts:
             del answers[index]
         try:
             while request:
-                body = self._calls("batch_get_item", self._table, RequestItems=request).body
+                body = self._calls("batch_get_item", self._table, patience=patience, RequestItems=request).body
                 for record in body["Responses"].get(self._table, ()):
                     answers[wanted[self._key(record)]] = record
                 request = body.get("UnprocessedKeys") or {}
@@ -137,8 +147,36 @@ class Inserts:
         except StoreUnavailable as error:
             answers.update({index: error for index in wanted.values() if index not in answers})
 
+    def _insert(self, record: Wire) -> dict[str, Any]:
+        return {
+            "TableName": self._table,
+            "Item": record,
+            "ConditionExpression": "attribute_not_exists(#queue)",
+            "ExpressionAttributeNames": {"#queue": self._keys.queue},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
     def _key(self, record: Wire) -> tuple[str, int]:
         return record[self._keys.queue]["S"], int(record[self._keys.seq]["N"])
+
+
+def _there(reply: Reply) -> Wire | None:
+    """The record that stood against an insert, None if there was none."""
+    return reply.item if reply.refused else None
+
+
+def _sort_out(responses: dict[int, dict[str, Any]], answers: Answers) -> dict[int, str]:
+    """Note what the responses to statements decide; answers those to send again, with the reason."""
+    throttled: dict[int, str] = {}
+    for index, response in responses.items():
+        error = response.get("Error")
+        if error is None:
+            answers[index] = None
+        elif error["Code"] in ("DuplicateItem", "ConditionalCheckFailed"):
+            answers[index] = response.get("Item") or error.get("Item") or {}
+        elif error["Code"] in RETRYABLE_CODES:
+            throttled[index] = error["Code"]
+    return throttled
 
 
 @lru_cache(maxsize=256)

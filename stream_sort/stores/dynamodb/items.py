@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stream_sort.core.message import Message
-    from stream_sort.core.records import Arrival
+    from stream_sort.core.records import Arrival, Tombstones
     from stream_sort.stores.dynamodb.calls import Calls
     from stream_sort.stores.dynamodb.inserts import Inserts
     from stream_sort.stores.dynamodb.tables import TableNames
@@ -50,14 +50,14 @@ class DynamoItemStore:
                 answers.append(None if answer is None else self._item(answer))
         return answers
 
-    def skip(self, queue: str, seqs: Sequence[int], reason: str, now: float) -> tuple[int, ...]:
+    def skip(self, tombstones: Tombstones, now: float) -> tuple[int, ...]:
         """See ItemStore."""
-        mark = {tables.SKIPPED: {"S": reason}, tables.ARRIVED_AT: _time(now)}
-        answers = self._inserts.many([{**self._slot(queue, seq), **mark} for seq in seqs])
+        mark = {tables.SKIPPED: {"S": tombstones.reason}, tables.ARRIVED_AT: _time(now), **_proof(tombstones.seen)}
+        answers = self._inserts.many([{**self._slot(tombstones.queue, seq), **mark} for seq in tombstones.seqs])
         for answer in answers:
             if isinstance(answer, StreamSortError):
                 raise answer
-        return tuple(seq for seq, there in zip(seqs, answers, strict=True) if there is None)
+        return tuple(seq for seq, there in zip(tombstones.seqs, answers, strict=True) if there is None)
 
     def keep_late(self, message: Message, now: float) -> Item:  # noqa: ARG002  # the tombstone has the time that counts
         """See ItemStore."""
@@ -164,12 +164,15 @@ class DynamoItemStore:
 
 def _record(arrival: Arrival, now: float) -> Wire:
     wire, types = encode(arrival.message.document)
-    wire[tables.ARRIVED_AT] = _time(now)
-    if arrival.seen is not None:
-        wire[tables.SEEN] = {"N": str(arrival.seen)}
+    wire |= {tables.ARRIVED_AT: _time(now), **_proof(arrival.seen)}
     if types is not None:
         wire[tables.TYPES] = {"S": types}
     return wire
+
+
+def _proof(seen: int | None) -> Wire:
+    """That the writer saw a cursor row, should it ever be lost."""
+    return {} if seen is None else {tables.SEEN: {"N": str(seen)}}
 
 
 def _refusal(error: StreamSortError, message: Message) -> StreamSortError:

@@ -148,9 +148,19 @@ def _await(calls: Calls, request: dict[str, Any]) -> None:
         for index in request.get("GlobalSecondaryIndexes", ()):
             if index["IndexName"] not in indexes:
                 raise SettingsError(f"table {table!r} exists without the index {index['IndexName']!r}; add it: {index}")
+        if not _streams_alike(there, request):
+            raise SettingsError(
+                f"table {table!r} exists without the stream that consumers follow; enable it: "
+                f"{request['StreamSpecification']}"
+            )
         if there.get("TableStatus", "ACTIVE") in {"ACTIVE", "UPDATING"}:
             return
         patience.wait(f"the table is still {there['TableStatus']}")
+
+
+def _streams_alike(there: dict[str, Any], request: dict[str, Any]) -> bool:
+    wanted = request.get("StreamSpecification")
+    return wanted is None or there.get("StreamSpecification") == wanted
 
 
 def _keys_of(table: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from stream_sort.core.message import float_fits_number, int_fits_number
-from stream_sort.errors import SettingsError, StoreError, shown
+from stream_sort.errors import StoreError, shown
 
 Wire = dict[str, dict[str, Any]]
 Path = tuple[str | int, ...]
@@ -53,9 +53,10 @@ def int_at(wire: Wire, name: str) -> int:
 
 def _at(wire: Wire, name: str, kind: str) -> Any:
     if kind not in wire.get(name, {}):
-        raise SettingsError(
+        # Of this one row: it must not keep anybody from the others.
+        raise StoreError(
             f"the table holds a row without {name!r} of type {kind}: {_told(wire)}; "
-            "check the table names, queue_key and seq_key"
+            "check who wrote it, and the table names, queue_key and seq_key"
         )
     return wire[name][kind]
 

@@ -62,8 +62,9 @@ class Bench:
         """Do one part of a call of a process, and check what it did."""
         answer = self.world.apply(part, self._rng)
         self.trace.add(process.name, part, fault, answer)
-        if part.queue is not None and not part.is_read and process.attempt is not None:
-            self.oracle.observe(part.queue, process.attempt)
+        in_tables = part.port in {"items", "cursors"} and part.queue is not None
+        if in_tables and not part.is_read and process.attempt is not None:
+            self.oracle.observe(str(part.queue), process.attempt)
         self._count(part, answer)
         return answer
 

@@ -6,9 +6,11 @@ against a `Recorder`, which answers what is known and stops the run at the first
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.core.consumption import Standing
 from stream_sort.core.records import Head
 from stream_sort.errors import StoreUnavailable
 from stream_sort.ports import Stores
@@ -16,7 +18,31 @@ from stream_sort.ports import Stores
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-READS = frozenset({"get", "look", "page", "highest", "tombstones", "peek", "waiting", "queues"})
+READS = frozenset(
+    {
+        "get",
+        "look",
+        "page",
+        "highest",
+        "tombstones",
+        "peek",
+        "waiting",
+        "queues",
+        "rows",
+        "standing",
+        "checkpoints",
+        "parked",
+        "dead_letters",
+        "dead_letters_of",
+        "consumers",
+        "bookmark",
+    }
+)
+# Calls that are about no queue, or about many.
+LISTINGS = frozenset(
+    {"waiting", "queues", "rows", "checkpoints", "parked", "dead_letters", "register", "make_ready", "consumers"}
+    | {"bookmark", "set_bookmark"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +69,9 @@ class Call:
     @property
     def queue(self) -> str | None:
         """The queue the call is about; None for a listing."""
-        if self.name in {"waiting", "queues"}:
+        if self.name in LISTINGS:
             return None
-        subject = self.args[0]
+        subject = self.args[1] if self.name in {"standing", "dead_letters_of", "settle", "deliver"} else self.args[0]
         if isinstance(subject, str):
             return subject
         return str(getattr(subject, "message", subject).queue)
@@ -58,6 +84,9 @@ class Unavailable:
     def error(self) -> StoreUnavailable:
         """A new error each time: a raised one collects tracebacks."""
         return StoreUnavailable("the simulated store did not answer")
+
+
+NAMES = itertools.count()
 
 
 class Pending(BaseException):
@@ -91,6 +120,12 @@ class Recorder:
             self._history.append(self._clock())
         return float(self._take())
 
+    def new_name(self) -> str:
+        """A name that no other run has; a part of the history, as the time is."""
+        if self._next == len(self._history):
+            self._history.append(f"run{next(NAMES)}")
+        return str(self._take())
+
     def ask(self, call: Call) -> Any:
         """The recorded answer, or Pending."""
         if self._next == len(self._history):
@@ -113,7 +148,15 @@ class _Port:
         self._ask = ask
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        return lambda *args: self._ask(Call(self._name, method, args))
+        return lambda *args, **named: self._ask(Call(self._name, method, _positional(method, args, named)))
+
+
+def _positional(method: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments of a call, as if they were given by their places."""
+    if method != "commit":
+        return (*args, *named.values())
+    given = {"effects": (), "dead": None, **dict(zip(("old", "new", "effects", "dead"), args, strict=False)), **named}
+    return given["old"], given["new"], given["effects"], given["dead"]
 
 
 def _nothing() -> None:
@@ -158,10 +201,13 @@ def split(call: Call) -> list[Call]:
     match call.key, call.args:
         case "items.put_many", (arrivals, now):
             return [Call("items", "put", (arrival, now)) for arrival in arrivals]
-        case "items.skip", (queue, seqs, reason, now):
-            return [Call("items", "skip", (queue, (seq,), reason, now)) for seq in seqs]
+        case "items.skip", (tombstones, now):
+            return [Call("items", "skip", (replace(tombstones, seqs=(seq,)), now)) for seq in tombstones.seqs]
         case "heads.peek", (queue, seq):
             return [Call("cursors", "get", (queue,)), Call("items", "page", (queue, seq - 1, seq, 1))]
+        case "control.standing", (consumer, queue, slot):
+            slots = [] if slot is None else [Call("items", "page", (queue, slot - 1, slot, 1))]
+            return [Call("control", "standing", (consumer, queue)), Call("cursors", "get", (queue,)), *slots]
     return [call]
 
 
@@ -177,4 +223,7 @@ def join(call: Call, answers: list[Any]) -> Any:
             return tuple(seq for answer in answers for seq in answer)
         case "heads.peek":
             return Head(answers[0], bool(answers[1].items))
+        case "control.standing" if len(answers) > 1:
+            taken = bool(answers[2].items) if len(answers) > 2 else None  # noqa: PLR2004  # with a slot
+            return Standing(answers[0].checkpoint, answers[1], taken)
     return answers[0]

@@ -47,6 +47,17 @@ CASES = (
     Case("a batch before a gap", (put_many(1, 2), put(4)), before=(put(0),)),
     Case("two batches, stale memory", (put_many(2, 3), put_many(4, 6)), before=(put(0), put(1)), stale=True),
     Case("a sweep and two messages", (Operation("sweep"), put(4), put(5)), before=(put(0), put(2), put(1))),
+    Case(
+        "two sweeps and a message",
+        (Operation("sweep"), Operation("sweep"), put(4)),
+        before=(put(0), put(2), put(1)),
+    ),
+    Case("an opening and a batch", (Operation("open", QUEUE, argument=2), put_many(0, 3))),
+    Case(
+        "an opening, a sweep and a message",
+        (Operation("open", QUEUE, argument=2), Operation("sweep"), put(5)),
+        before=(put(3),),
+    ),
     Case("three messages beyond a gap", (put(1), put(2), put(3))),
     Case("a skip and its message", (Operation("skip", QUEUE, argument=(0,)), put(0), put(1))),
     Case("a duplicate", (put(0), put(0), put(1))),

@@ -169,7 +169,8 @@ class Search:
         accepted: Counter[int] = Counter()
         for operation, life in zip(self._case.operations, state.lives, strict=True):
             if life != DEAD:
-                attempt, result = Attempt(0, operation, moved=moved), self._lives.result(life)
+                attempt = Attempt(0, operation, starts={QUEUE: 1}, moved=moved)
+                result = self._lives.result(life)
                 judge(attempt, result, oracle)
                 accepted.update(told["seq"] for told, status in statuses(attempt, result) if status is Status.ACCEPTED)
         if accepted and max(accepted.values()) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,24 @@ class _NoProof(Recorder):
         return replace(answer, cursor_seen=False) if isinstance(answer, Look) else answer
 
 
+class _TombstonesWithoutProof(Recorder):
+    def ask(self, call: Call) -> Any:
+        if call.key == "items.skip":
+            tombstones, now = call.args
+            call = replace(call, args=(replace(tombstones, seen=None), now))
+        return super().ask(call)
+
+
+class _RepeatedMarks(World):
+    """Marks are the time and nothing but the time: the same one may come twice."""
+
+    def apply(self, part: Call, rng: Random | None = None) -> Any:
+        if part.key == "cursors.set_waiting" and part.args[1] is not None:
+            cursor, since = part.args
+            part = replace(part, args=(cursor, math.copysign(self.now, since)))
+        return super().apply(part, rng)
+
+
 class _UnconditionalMoves(World):
     def apply(self, part: Call, rng: Random | None = None) -> Any:
         row = self.tables.cursors.get(str(part.args[0])) if part.key == "cursors.move" else None
@@ -152,6 +171,8 @@ MUTANTS = {
         Variant("skip-by-moving", "a skip moves the cursor and leaves no tombstone", sorter=_SkipByMoving),
         Variant("overwriting-puts", "a second message replaces the first", world=_OverwritingPuts),
         Variant("recreated-cursor", "the proof of a lost cursor row is ignored", recorder=_NoProof),
+        Variant("unproved-tombstones", "a tombstone carries no proof of the row", recorder=_TombstonesWithoutProof),
+        Variant("repeated-marks", "a waiting mark may come back as it was", world=_RepeatedMarks),
         Variant("mark-tried-once", "a refused waiting mark is not tried again", walk=_MarkOnce),
         Variant("clear-without-look", "a sweep clears a mark and does not look again", sweeper=_ClearWithoutLook),
         Variant("trusted-hint", "a remembered position is not checked against the row", walk=_TrustTheHint),

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.sweeper import Sweeper
+from stream_sort.watcher import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
+    from stream_sort.testing.simulation.calls import Recorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Operation:
         """The queues that the operation names; empty for a sweep."""
         return {message["queue"] for message in self.messages} | ({self.queue} if self.queue else set())
 
-    def run(self, sorter: Sorter) -> Any:
+    def run(self, sorter: Sorter, recorder: Recorder) -> Any:  # noqa: ARG002  # consumers need its ports
         """Do it."""
         services: dict[str, Callable[[], Any]] = {
             "put": lambda: sorter.put(self.messages[0]),
@@ -44,10 +46,17 @@ class Operation:
             "open": lambda: sorter.open(self.queue, first_seq=self.argument),
             "set_policy": lambda: sorter.set_policy(self.queue, self.argument),
             "advance": lambda: sorter.advance(self.queue),
-            "sweep": lambda: Sweeper(sorter).sweep(),
-            "sweep_all": lambda: Sweeper(sorter).sweep_all(),
+            "sweep": lambda: _sweeper(sorter, self.argument).sweep(),
+            "sweep_all": lambda: _sweeper(sorter, self.argument).sweep_all(),
         }
         return services[self.name]()
+
+
+def _sweeper(sorter: Sorter, watched: str | None) -> Sweeper:
+    """A sweeper; one that watches over consumers if a control table is named."""
+    if watched is None:
+        return Sweeper(sorter)
+    return Sweeper(sorter, lagging=Watcher(sorter.stores.control(watched), sorter.stores.cursors))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Process:
             for queue, hint in self.memory.items():
                 hints.remember(queue, hint)
             try:
-                self.result = self._outcome(sorter)
+                self.result = self._outcome(sorter, recorder)
             except Pending as pending:
                 self.flight = self._take_off(pending)
                 if self.flight.parts:
@@ -76,11 +76,11 @@ class Process:
             self.memory = {queue: hint for queue, hint in known if hint is not None}
             return
 
-    def _outcome(self, sorter: Sorter) -> Any:
+    def _outcome(self, sorter: Sorter, recorder: Recorder) -> Any:
         if self.attempt is None:
             raise RuntimeError(f"{self.name} has nothing to do")
         try:
-            return self.attempt.operation.run(sorter)
+            return self.attempt.operation.run(sorter, recorder)
         except StreamSortError as error:
             return Failed(error)
 

@@ -101,8 +101,12 @@ class Simulation:
         else:
             self._step(worker, process.flight)
         if worker.process.flight is None:
-            failed = self.bench.finish(worker.process)
-            self._backlog += [failed] if failed else []
+            self._end(worker)
+
+    def _end(self, worker: Worker) -> None:
+        """An operation came to its end; one that failed for want of a store is delivered again."""
+        failed = self.bench.finish(worker.process)
+        self._backlog += [failed] if failed else []
 
     def _begin(self, worker: Worker) -> None:
         again = self._backlog and self._rng.random() < 0.3  # noqa: PLR2004  # the source takes its time
@@ -121,12 +125,16 @@ class Simulation:
         if fault in {"throttled", "reply lost"}:
             answer = Unavailable()
         if fault in {"killed before", "killed after"}:
-            self._backlog += [process.attempt.operation] if process.attempt else []
-            self._replace(worker, "killed")
+            self._kill(worker)
         elif fault == "sent again" and not flight.repeating:
             flight.repeating = True
         else:
             self.bench.feed(process, answer)
+
+    def _kill(self, worker: Worker) -> None:
+        attempt = worker.process.attempt
+        self._backlog += [attempt.operation] if attempt else []
+        self._replace(worker, "killed")
 
     def _replace(self, worker: Worker, why: str) -> None:
         """Drop the process and start one with an empty memory in its place."""
@@ -145,7 +153,7 @@ class Simulation:
             self._finish_alone(Operation(name))
             self.bench.oracle.check_rest(marks=True)
 
-    def _finish_alone(self, operation: Operation) -> None:
+    def _finish_alone(self, operation: Operation) -> Any:
         process = self.bench.process("rest")
         self.bench.begin(process, operation)
         for _ in range(MAX_STEPS):
@@ -154,5 +162,7 @@ class Simulation:
             self.bench.feed(process, self.bench.apply(process, process.flight.part))
         else:
             raise InvariantBroken("I2", f"{operation} does not end")
+        result = process.result
         if self.bench.finish(process):
             raise InvariantBroken("I8", f"{operation} failed although nothing disturbed it")
+        return result

@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stream_sort.testing.simulation.failure import SimulationFailure
@@ -15,6 +16,8 @@ from stream_sort.testing.simulation.simulator import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from stream_sort.testing.simulation.simulator import Report
 
 CHUNK = 50
 
@@ -35,15 +38,21 @@ class Soaked:
         return self.seeds / self.seconds if self.seconds else 0.0
 
 
-def soak(start: int, count: int, jobs: int = 0, progress: Callable[[Soaked], None] | None = None) -> Soaked:
-    """Run `count` seeds from `start`; an interrupt ends it with what was done so far."""
+def soak(
+    start: int,
+    count: int,
+    jobs: int = 0,
+    progress: Callable[[Soaked], None] | None = None,
+    run: Callable[[int], Report] = simulate,
+) -> Soaked:
+    """Run `count` seeds from `start`, each by `run`; an interrupt ends it with what was done so far."""
     began, done = time.monotonic(), Soaked()
     chunks = [range(first, min(first + CHUNK, start + count)) for first in range(start, start + count, CHUNK)]
     jobs = jobs or os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
     with context.Pool(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
         try:
-            for part in pool.imap_unordered(run_seeds, chunks):
+            for part in pool.imap_unordered(partial(run_seeds, run), chunks):
                 _add(done, part)
                 done.seconds = time.monotonic() - began
                 if progress:
@@ -55,12 +64,12 @@ def soak(start: int, count: int, jobs: int = 0, progress: Callable[[Soaked], Non
     return done
 
 
-def run_seeds(seeds: Iterable[int]) -> Soaked:
+def run_seeds(run: Callable[[int], Report], seeds: Iterable[int]) -> Soaked:
     """Run seeds one after the other, up to the first that fails."""
     done = Soaked()
     for seed in seeds:
         try:
-            report = simulate(seed)
+            report = run(seed)
         except SimulationFailure as failure:
             done.failure = failure
             break

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from stream_sort import advancer
+from stream_sort import advancer, consumer
+from stream_sort.aws_lambda.wakes import WakeReader
+from stream_sort.delivery import Delivery
 from stream_sort.sorter import Sorter
 from stream_sort.sweeper import Sweeper
 from stream_sort.testing.simulation import operations
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The pieces of a simulation; `walk` and `sweeper` take the place of our own while they are installed."""
+    """The pieces of a simulation; walk, sweeper and delivery take the place of our own while they are installed."""
 
     name: str
     summary: str
@@ -29,12 +31,15 @@ class Variant:
     sorter: type[Sorter] = Sorter
     walk: type | None = None
     sweeper: type[Sweeper] = Sweeper
+    delivery: type[Delivery] = Delivery
+    reader: type[WakeReader] = WakeReader
 
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Put the walk and the sweeper into their places for as long as the context lasts."""
         walk = patch.object(advancer, "_Walk", self.walk) if self.walk else nullcontext()
-        with walk, patch.object(operations, "Sweeper", self.sweeper):
+        delivery = patch.object(consumer, "Delivery", self.delivery)
+        with walk, delivery, patch.object(operations, "Sweeper", self.sweeper):
             yield
 
 

@@ -24,7 +24,12 @@ class World:
         self.now = START_TIME
         self._index: dict[str, Cursor] = {}
         stores = self.tables.stores()
-        self._ports: dict[str, object] = {"items": stores.items, "cursors": stores.cursors, "heads": stores.heads}
+        self._ports: dict[str, object] = {
+            "items": stores.items,
+            "cursors": stores.cursors,
+            "heads": stores.heads,
+            "control": stores.control("control"),
+        }
 
     def clock(self) -> float:
         """The time."""
@@ -53,8 +58,8 @@ class World:
             held.seen.discard(seq)
 
     def has_proof(self, queue: str) -> bool:
-        """Whether a stored message proves that the queue had a cursor row."""
-        return bool(self.tables.queue(queue).seen)
+        """Whether anything is stored: whoever filled that slot must have left the proof that there was a cursor row."""
+        return bool(self.tables.queue(queue).slots)
 
     def lose_cursor(self, queue: str) -> None:
         """Delete a cursor row, as an operator's mistake would."""

@@ -1,0 +1,49 @@
+"""How large the next chunk is: smaller and smaller around a failure, until the message at fault stands alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(slots=True)
+class ChunkSize:
+    """The number of slots in the next chunk, `most` at the most.
+
+    Up to `suspect` it does not grow: the message at fault is somewhere before it.
+    """
+
+    most: int
+    size: int = 0
+    suspect: float = -math.inf
+
+    def __post_init__(self) -> None:
+        self.size = self.size or self.most
+
+    def grow(self, done: int) -> None:
+        """A chunk that ends at `done` succeeded."""
+        if done >= self.suspect:
+            self.size = min(self.most, self.size * 2)
+
+    def halve(self, undone: Sequence[int]) -> None:
+        """A chunk failed, and any of these seqs may be at fault."""
+        self.suspect = undone[-1]
+        self.size = max(1, len(undone) // 2)
+
+    def limit(self, undone: Sequence[int]) -> None:
+        """A chunk of so many messages is too large, and any other one would be."""
+        self.halve(undone)
+        self.most = self.size
+
+    def focus(self, after: int, seq: int) -> None:
+        """This message is at fault: nothing behind it is in the next chunk."""
+        self.suspect = seq
+        self.size = max(1, min(self.most, seq - after))
+
+    def reset(self) -> None:
+        """The message at fault is out of the way."""
+        self.size = self.most

@@ -1,0 +1,37 @@
+"""What the deliveries of one consumer share: its terms, the stores, the handler, the clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.ports import Clock, ControlStore, Waker
+    from stream_sort.sorter import Sorter
+    from stream_sort.verdict import Handler
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a consumer delivers."""
+
+    name: str
+    batch_size: int = 100
+    max_attempts: int = 5
+    dead_letters: bool = False
+    start: str = "earliest"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every delivery of a consumer works with; `new_run` names a run as no other one is named."""
+
+    terms: Terms
+    sorter: Sorter
+    control: ControlStore
+    handler: Handler
+    waker: Waker
+    clock: Clock
+    new_run: Callable[[], str]

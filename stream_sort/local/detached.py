@@ -1,0 +1,112 @@
+"""A MiniStack that outlives the command that started it, until somebody lets go of its leash."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import LocalStackFailed
+from stream_sort.local import leash
+from stream_sort.local.ministack import POLL, STOP_DEADLINE, MiniStack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LOG = "ministack.log"
+
+
+class DetachedMiniStack(MiniStack):
+    """One MiniStack in a folder. Its leash is held by a FIFO there: what is written into it ends all its processes.
+
+    No process number is trusted to find it again: whether the FIFO has a reader tells whether it runs, even after
+    a reboot or a kill.
+    """
+
+    def __init__(self, home: Path, port: int, *, report: Callable[[str], None] | None = None) -> None:
+        super().__init__(report=report, enforce_roles=True)
+        self.home = home
+        self.port = port
+
+    @property
+    def state_dir(self) -> Path:
+        """See MiniStack."""
+        return self.home / "aws"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its leash is held."""
+        try:
+            os.close(os.open(self._fifo, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it answers."""
+        return self.is_running and self._is_healthy()
+
+    def stop(self) -> None:
+        """End it with all its processes, whoever started it, and remove its state; harmless when it is not running."""
+        self._let_go()
+        self._end_strays()
+        process, self._process = self._process, None
+        if process is not None:
+            process.wait()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        self._fifo.unlink(missing_ok=True)
+        shutil.rmtree(self.state_dir, ignore_errors=True)
+
+    @property
+    def _fifo(self) -> Path:
+        return self.home / "leash"
+
+    def _prepare(self) -> None:
+        self.stop()
+        self._state_dir = self.state_dir
+        self._state_dir.mkdir(parents=True)
+        os.mkfifo(self._fifo)
+        self._log = (self.home / LOG).open("wb+")
+
+    def _spawn(self, command: list[str], held_by: int) -> subprocess.Popen[bytes]:  # noqa: ARG002  # by the FIFO
+        # Open for both: the leash is then its own writer, so that it never sees the end of the file.
+        fifo = os.open(self._fifo, os.O_RDWR)
+        try:
+            return super()._spawn(command, fifo)
+        finally:
+            os.close(fifo)
+
+    def _let_go(self) -> None:
+        try:
+            fifo = os.open(self._fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return
+        try:
+            os.write(fifo, b".")
+        finally:
+            os.close(fifo)
+        deadline = time.monotonic() + STOP_DEADLINE
+        while self.is_running:
+            if time.monotonic() > deadline:
+                raise LocalStackFailed(f"the local AWS in {self.home} does not end; its log is {self.home / LOG}")
+            time.sleep(POLL)
+
+    def _end_strays(self) -> None:
+        """End the group of a MiniStack whose leash was killed; only if the number still belongs to one."""
+        try:
+            group = int((self.state_dir / "group").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return
+        if "ministack" in _command_of(group):
+            leash.end_group(group)
+
+
+def _command_of(process: int) -> str:
+    asked = ["ps", "-o", "args=", "-p", str(process)]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout  # noqa: S603  # a number

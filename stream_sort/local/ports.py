@@ -1,0 +1,51 @@
+"""Which port of this machine to listen on."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import LocalStackFailed
+from stream_sort.local.tools import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Where AWS emulators listen by custom.
+USUAL_PORT = 4566
+
+
+def choose_port(wanted: int | None, last: int) -> int:
+    """The wanted port, or LocalStackFailed if it is taken; with no wish the last one, the usual one, or any."""
+    if wanted is None:
+        return next(filter(_is_free, _candidates(last)))
+    if not _is_free(wanted):
+        raise LocalStackFailed(f"port {wanted} is taken; name another one, or none: then a free one is chosen")
+    return wanted
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _candidates(last: int) -> Iterator[int]:
+    yield from filter(None, (last, USUAL_PORT))
+    while True:
+        yield free_port()
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        if probe.connect_ex((HOST, port)) == 0:
+            return False
+    with socket.socket() as probe:
+        # As servers do: what a closed connection left behind does not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True

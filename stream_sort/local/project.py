@@ -1,0 +1,85 @@
+"""Where the serverless app is on this machine, and the user's own handler for it."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from stream_sort.errors import LocalStackFailed
+
+PARTS = ("template.yaml", "Makefile", "functions")
+TAKEN = ("app", "stream_sort")
+
+
+def project_root() -> Path:
+    """The checkout with template.yaml and the functions: the one this package is in, or else the working directory."""
+    places = [Path(__file__).parents[2], Path.cwd()]
+    for place in places:
+        if all((place / part).exists() for part in PARTS):
+            return place
+    raise LocalStackFailed(
+        f"no template.yaml with its functions in {' or '.join(map(str, places))}; the local stack deploys them: "
+        "run this in a checkout of stream_sort"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerFile:
+    """A user's own handler: a function in a Python file."""
+
+    path: Path
+    function: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `my_handler.py:handle`; LocalStackFailed says what is wrong with it."""
+        name, _, function = text.rpartition(":")
+        path = Path(name or text).expanduser().resolve()
+        if not name or not function.isidentifier():
+            raise LocalStackFailed(f"handler {text!r}: must be FILE:FUNCTION, such as my_handler.py:handle")
+        if path.suffix != ".py" or not path.stem.isidentifier() or path.stem in TAKEN:
+            raise LocalStackFailed(f"handler file {path.name!r}: must be importable, .py, and not {' or '.join(TAKEN)}")
+        handler = cls(path, function)
+        handler.check()
+        return handler
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.function}"
+
+    @property
+    def reference(self) -> str:
+        """What the template's parameter Handler takes."""
+        return f"{self.path.stem}:{self.function}"
+
+    def check(self) -> None:
+        """Raise LocalStackFailed unless the file is Python and has the function."""
+        try:
+            tree = ast.parse(self.path.read_text(encoding="utf-8"), str(self.path))
+        except OSError as error:
+            raise LocalStackFailed(f"handler file {self.path}: {error.strerror}") from error
+        except (SyntaxError, ValueError) as error:
+            raise LocalStackFailed(f"handler file {self.path} is not Python: {error}") from error
+        names = {name for statement in tree.body for name in _bound_by(statement)}
+        if self.function not in names:
+            raise LocalStackFailed(f"handler file {self.path} has no {self.function!r} at its top level")
+
+    def copy_to(self, folder: Path) -> None:
+        """Put the file beside the function's own code."""
+        shutil.copy(self.path, folder)
+
+
+def _bound_by(statement: ast.stmt) -> list[str]:
+    """The names that a statement at the top level of a module binds."""
+    match statement:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return [alias.asname or alias.name for alias in names]
+    return []

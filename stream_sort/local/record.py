@@ -1,0 +1,59 @@
+"""What is remembered of a local stack between commands: a small file in its folder, and a lock."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from stream_sort.errors import LocalStackFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FILE = "stack.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A local stack: where it listens, what was asked for, and what came of it."""
+
+    port: int
+    parameters: dict[str, str] = field(default_factory=dict)
+    handler: str | None = None
+    deployed: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, home: Path) -> Self | None:
+        """The record of a folder; None if there is none that can be read."""
+        try:
+            return cls(**json.loads((home / FILE).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def save(self, home: Path) -> None:
+        """Write it, so that a reader sees all of it or the one before."""
+        home.mkdir(parents=True, exist_ok=True)
+        fresh = home / (FILE + ".new")
+        fresh.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
+        fresh.replace(home / FILE)
+
+
+@contextmanager
+def locked(home: Path) -> Iterator[None]:
+    """One command at a time may change the stack of a folder; the lock goes with the process that holds it."""
+    home.mkdir(parents=True, exist_ok=True)
+    folder = os.open(home, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LocalStackFailed(f"another command is at work on the local stack in {home}; wait for it") from error
+        yield
+    finally:
+        os.close(folder)

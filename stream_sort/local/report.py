@@ -1,0 +1,73 @@
+"""What a local stack looks like now, for people and for programs."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.local.stack import STEPS
+from stream_sort.local.tools import ACCESS_KEY, REGION
+
+if TYPE_CHECKING:
+    from stream_sort.local.stack import LocalStack
+
+URL = "Url"
+
+
+def describe(stack: LocalStack) -> dict[str, Any]:
+    """All there is to know, as JSON can hold it."""
+    return {
+        "running": True,
+        "endpoint": stack.endpoint,
+        "region": REGION,
+        "access_key": ACCESS_KEY,
+        "secret_key": ACCESS_KEY,
+        "home": str(stack.home),
+        "handler": stack.record.handler,
+        "parameters": stack.record.parameters,
+        "outputs": stack.outputs,
+        "messages": _messages(stack),
+        "workers": {step: stack.workers(step) for step in STEPS},
+    }
+
+
+def summary(stack: LocalStack, program: str) -> str:
+    """What runs, what is in it, and what to try first."""
+    now = describe(stack)
+    named = {name: value for name, value in stack.outputs.items() if not name.endswith(URL) and name != "TryIt"}
+    width = max(map(len, [*named, *now["messages"]]))
+    lines = [f"the local stack is up: {stack.endpoint}  (files and logs: {stack.home})", ""]
+    lines += [f"  {name:{width}}  {value}" for name, value in named.items()]
+    lines += [f"  {name:{width}}  {count:,} messages" for name, count in now["messages"].items()]
+    if stack.record.handler:
+        lines += [f"  {'handler':{width}}  {stack.record.handler}"]
+    return "\n".join([*lines, "", *_first_commands(stack, program)])
+
+
+def _first_commands(stack: LocalStack, program: str) -> list[str]:
+    example = '[{"queue": "ada", "seq": 1}, {"queue": "ada", "seq": 0}]'
+    aws = f"AWS_ENDPOINT_URL={stack.endpoint} AWS_DEFAULT_REGION={REGION}"
+    aws += f" AWS_ACCESS_KEY_ID={ACCESS_KEY} AWS_SECRET_ACCESS_KEY={ACCESS_KEY}"
+    lines = [
+        "Try it: two messages, out of order, and what process did with them",
+        f"  {program} local invoke enqueue '{example}'",
+        f"  {program} local logs process",
+        "With the AWS command line",
+        f"  export {aws}",
+        f"  {stack.outputs['TryIt']}",
+    ]
+    if "SinkQueueUrl" in stack.outputs:
+        lines.append(f"  aws sqs receive-message --queue-url {stack.outputs['SinkQueueUrl']}")
+    return [*lines, "When done", f"  {program} local down"]
+
+
+def _messages(stack: LocalStack) -> dict[str, int]:
+    """How many messages wait in each queue, by its name in the template."""
+    urls = {name.removesuffix(URL): value for name, value in stack.outputs.items() if name.endswith(f"{URL}")}
+    wanted = "ApproximateNumberOfMessages"
+    with closing(stack.client("sqs")) as client:
+        return {
+            name: int(client.get_queue_attributes(QueueUrl=url, AttributeNames=[wanted])["Attributes"][wanted])
+            for name, url in urls.items()
+            if name != "Api"
+        }

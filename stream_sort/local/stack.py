@@ -1,0 +1,216 @@
+"""The serverless app on this machine: the very template that goes into AWS, deployed to a local one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from stream_sort.errors import LocalStackFailed
+from stream_sort.local.deployment import allow, deploy
+from stream_sort.local.detached import DetachedMiniStack
+from stream_sort.local.ministack import MiniStack
+from stream_sort.local.ports import choose_port
+from stream_sort.local.project import HandlerFile, project_root
+from stream_sort.local.record import Record, locked
+from stream_sort.local.sam import STACK
+from stream_sort.local.workers import worker_pids
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+FOLDER = ".stream-sort"
+STEPS = ("enqueue", "advance", "process", "sweep")
+
+
+class LogLine(NamedTuple):
+    """One line that a function wrote; `at` is in milliseconds."""
+
+    at: int
+    step: str
+    text: str
+
+
+class LocalStack:
+    """A deployed local stack. `up` gives one that stays until `down`, `leashed` one that ends with this process.
+
+    Roles are enforced: a function may do here what it may do in AWS, and no more.
+    """
+
+    def __init__(self, aws: MiniStack, home: Path, record: Record) -> None:
+        self._aws = aws
+        self._record = record
+        self.home = home
+
+    @classmethod
+    def up(
+        cls,
+        *,
+        home: Path | None = None,
+        port: int | None = None,
+        handler: str | None = None,
+        parameters: Mapping[str, str] | None = None,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> Self:
+        """Start the local AWS unless it runs, then build and deploy.
+
+        `handler` is `my_handler.py:handle`, `parameters` are the template's. If it fails, what it started goes again.
+        """
+        folder = _folder(home)
+        wanted = _wanted(handler, parameters)
+        with locked(folder):
+            before = Record.load(folder)
+            aws = DetachedMiniStack(folder, before.port if before else 0, report=report)
+            if aws.is_up:
+                if port not in {None, aws.port}:
+                    raise LocalStackFailed(f"the local stack runs on port {aws.port}; take it down to move it")
+                return cls(aws, folder, _saved(deploy(aws, folder, wanted, report, before=before), folder))
+            aws.port = choose_port(port, aws.port)
+            try:
+                aws.start()
+                return cls(aws, folder, _saved(deploy(aws, folder, wanted, report), folder))
+            except BaseException:
+                _remove(aws)
+                raise
+
+    @classmethod
+    def leashed(
+        cls,
+        *,
+        handler: str | None = None,
+        parameters: Mapping[str, str] | None = None,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> Self:
+        """The same on a free port and in a temporary folder; all of it goes when this process ends, however it ends."""
+        wanted = _wanted(handler, parameters)
+        aws = MiniStack(report=report, enforce_roles=True).start()
+        try:
+            return cls(aws, aws.state_dir, deploy(aws, aws.state_dir, wanted, report))
+        except BaseException:
+            aws.stop()
+            raise
+
+    @classmethod
+    def find(cls, home: Path | None = None) -> Self | None:
+        """The stack that runs in a folder; None if none does."""
+        folder = _folder(home)
+        record = Record.load(folder)
+        if record is None:
+            return None
+        aws = DetachedMiniStack(folder, record.port)
+        return cls(aws, folder, record) if aws.is_up else None
+
+    @classmethod
+    def reset(cls, home: Path | None = None, report: Callable[[str], None] = lambda _: None) -> Self:
+        """Throw away all that is in it, and deploy it anew as it was asked for last."""
+        folder = _folder(home)
+        last = Record.load(folder)
+        if last is None:
+            raise LocalStackFailed(f"there is no local stack in {folder} to reset; bring one up")
+        cls.take_down(folder)
+        return cls.up(home=folder, port=last.port, handler=last.handler, parameters=last.parameters, report=report)
+
+    @staticmethod
+    def take_down(home: Path | None = None) -> bool:
+        """End whatever is left of a stack in a folder, and remove the folder; whether there was one."""
+        folder = _folder(home)
+        if not folder.exists():
+            return False
+        with locked(folder):
+            _remove(DetachedMiniStack(folder, 0))
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.down()
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of all services."""
+        return self._aws.url
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The outputs of the template: names of tables and functions, URLs of queues."""
+        return self._record.outputs
+
+    @property
+    def record(self) -> Record:
+        """What was asked for, and what came of it."""
+        return self._record
+
+    def client(self, service: str, **options: Any) -> Any:
+        """A new boto3 client of one of its services; close it when done."""
+        return self._aws.client(service, **options)
+
+    def function(self, step: str) -> str:
+        """The name of a step's function."""
+        if step not in STEPS:
+            raise LocalStackFailed(f"there is no function {step!r}; there are {', '.join(STEPS)}")
+        return self.outputs[f"{step.title()}Function"]
+
+    def invoke(self, step: str, event: object) -> Any:
+        """Run a function and give back what it answers; LocalStackFailed if it raised."""
+        name = self.function(step)
+        with closing(self.client("lambda")) as client:
+            answer = client.invoke(FunctionName=name, Payload=json.dumps(event))
+            said = json.load(answer["Payload"])
+        if "FunctionError" in answer:
+            raise LocalStackFailed(f"{step} failed: {said.get('errorType')}: {said.get('errorMessage')}")
+        return said
+
+    def logs(self, step: str, since: int = 0) -> list[LogLine]:
+        """What a function wrote, oldest first; `since` is in milliseconds."""
+        self.function(step)
+        with closing(self.client("logs")) as client:
+            pages = client.get_paginator("filter_log_events").paginate(
+                logGroupName=f"/stream-sort/{STACK}/{step}", startTime=since
+            )
+            events = [event for page in pages for event in page["events"]]
+        lines = [LogLine(event["timestamp"], step, event["message"].rstrip("\n")) for event in events]
+        return sorted(lines, key=lambda line: line.at)
+
+    def workers(self, step: str) -> list[int]:
+        """The processes that run a function now; to kill one is what AWS does when it takes a sandbox away."""
+        return worker_pids(str(self._aws.state_dir), self.function(step))
+
+    def allow(self, step: str, *actions: str, resource: str = "*") -> None:
+        """Let a function do more than the template says, until its role is deployed again."""
+        allow(self._aws, step, list(actions), resource)
+
+    def down(self) -> None:
+        """End it with all its processes and remove its files; harmless when it is down."""
+        if not isinstance(self._aws, DetachedMiniStack):
+            self._aws.stop()
+        elif self.home.exists():
+            with locked(self.home):
+                _remove(self._aws)
+
+
+def default_home() -> Path:
+    """The folder of a checkout's own local stack."""
+    return project_root() / FOLDER
+
+
+def _folder(home: Path | None) -> Path:
+    return home.absolute() if home else default_home()
+
+
+def _wanted(handler: str | None, parameters: Mapping[str, str] | None) -> Record:
+    """What is asked for; a handler that cannot work is refused before anything is started."""
+    return Record(0, dict(parameters or {}), str(HandlerFile.parse(handler)) if handler else None)
+
+
+def _saved(record: Record, home: Path) -> Record:
+    record.save(home)
+    return record
+
+
+def _remove(aws: DetachedMiniStack) -> None:
+    aws.stop()
+    shutil.rmtree(aws.home, ignore_errors=True)

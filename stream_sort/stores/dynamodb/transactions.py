@@ -1,0 +1,61 @@
+"""A write of ours together with a handler's effects: all or none, and whose fault it is if none."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.limits import check_transaction
+from stream_sort.errors import EffectRefused, SettingsError, StoreError, StoreUnavailable, TransactionTooLarge
+from stream_sort.stores.dynamodb.effects import actions_of, check_size, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.batch import Effect
+    from stream_sort.stores.dynamodb.calls import Calls, Reply
+
+REFUSED = "ConditionalCheckFailed"
+TOO_LARGE = ("multiple operations on one item", "size", "less than or equal to 100")
+
+
+def transact(
+    calls: Calls, table: str, actions: Sequence[dict[str, Any]], queue: str, effects: Sequence[Effect]
+) -> Reply:
+    """Write all or nothing.
+
+    Refused is the answer if the condition of the first action failed: somebody else was faster, and whatever else
+    failed does not matter. What keeps the effects from being written is raised as EffectRefused or TransactionTooLarge.
+    """
+    check_transaction(queue, effects)
+    wanted = [*actions, *actions_of(queue, effects)]
+    check_size(queue, wanted)
+    try:
+        # The same token in every try: a try whose reply was lost is not done twice.
+        token = str(uuid.uuid4())
+        reply = calls("transact_write_items", table, TransactItems=wanted, ClientRequestToken=token)
+    except StoreUnavailable:
+        raise
+    except (StoreError, SettingsError) as error:
+        if not effects:
+            raise
+        raise _fault_of(queue, effects, error) from error
+    reasons = reply.body.get("CancellationReasons", [])
+    if reply.refused and reasons and reasons[0].get("Code") != REFUSED:
+        raise EffectRefused(queue, _refusing(effects, reasons[len(actions) :]) or [str(reasons)])
+    return reply
+
+
+def _refusing(effects: Sequence[Effect], reasons: Sequence[dict[str, Any]]) -> list[str]:
+    return [
+        f"{name_of(effect)} ({reason.get('Code')}: {reason.get('Message', '')})"
+        for effect, reason in zip(effects, reasons, strict=False)
+        if reason.get("Code", "None") != "None"
+    ]
+
+
+def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError | SettingsError) -> Exception:
+    """The error of a transaction that cannot be made: our own rows were read just now, so an effect is at fault."""
+    if any(words in str(error) for words in TOO_LARGE):
+        return TransactionTooLarge(queue, str(error))
+    return EffectRefused(queue, [f"{', '.join(sorted({name_of(effect) for effect in effects}))}: {error}"])

@@ -1,0 +1,260 @@
+"""ControlStore's guarantees as tests, one a number. Subclass one, give it a `bench` fixture, and run pytest.
+
+A store that applies effects for itself keeps ControlConditionContract as well; one in memory only lists them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.batch import Transaction
+from stream_sort.core.consumption import Checkpoint, Commit, DeadLetter, Parked, Subscription
+from stream_sort.core.limits import MAX_EFFECTS
+from stream_sort.core.records import Cursor, Tombstones
+from stream_sort.errors import EffectRefused, StreamSortError, TransactionTooLarge
+from stream_sort.testing.contracts import arrival
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.ports import ControlStore, Stores
+
+NOW = 1_700_000_000.25
+ROW = Checkpoint("billing", "q", 4, run="run 1", committed_at=NOW)
+PARKED = Parked("q", 5, "ValueError: no", 2, NOW, NOW + 8)
+LETTER = DeadLetter("q", 5, "ValueError: no", 5, NOW)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlBench:
+    """A new control store, the tables it stands beside, and a table of the user's with the text key `id`.
+
+    `written` tells what stands in that table, by id.
+    """
+
+    control: ControlStore
+    stores: Stores
+    table: str
+    written: Callable[[], dict[str, dict[str, Any]]]
+
+    def puts(self, *names: str, **expressions: Any) -> Transaction:
+        """A transaction that puts an item of each name."""
+        transaction = Transaction()
+        for name in names:
+            transaction.put(self.table, {"id": name}, **expressions)
+        return transaction
+
+    def row(self, queue: str = "q") -> Checkpoint | None:
+        """The checkpoint as it stands."""
+        return self.control.standing("billing", queue).checkpoint
+
+
+class ControlStoreContract:
+    """What every ControlStore keeps."""
+
+    def test_1_a_standing_shows_checkpoint_cursor_and_slot_as_they_stand(self, bench: ControlBench) -> None:
+        nothing = bench.control.standing("billing", "q", 3)
+        assert (nothing.checkpoint, nothing.cursor, nothing.taken) == (None, None, False)
+        bench.control.create(ROW)
+        cursor = bench.stores.cursors.create(Cursor("q", 5, 0)).cursor
+        bench.stores.items.put(arrival("q", 3, body="x" * 5_000), NOW)
+        bench.stores.items.skip(Tombstones("q", (4,), "lost", None), NOW)
+        for slot, taken in ((3, True), (4, True), (5, False), (None, None)):
+            standing = bench.control.standing("billing", "q", slot)
+            assert (standing.checkpoint, standing.cursor, standing.taken) == (ROW, cursor, taken)
+        assert bench.control.standing("other", "q").checkpoint is None
+
+    def test_1_a_checkpoint_reads_as_it_was_written(self, bench: ControlBench) -> None:
+        never = replace(PARKED, next_try=None, damaged=True, seq=2**63 - 1, error="naïve 🦄 " + "x" * 900)
+        for number, parked in enumerate((None, PARKED, never)):
+            queue = ["#", "q#dead", "ü" * 512][number]
+            mine = replace(parked, queue=queue) if parked else None
+            row = Checkpoint("b.i-l_l", queue, 2**63 - 1 - number, 7, "run", NOW, mine)
+            assert bench.control.create(row).won
+            assert bench.control.standing("b.i-l_l", queue).checkpoint == row
+
+    def test_2_a_checkpoint_is_created_once(self, bench: ControlBench) -> None:
+        assert bench.control.create(ROW) == Commit(won=True, checkpoint=ROW)
+        assert bench.control.create(replace(ROW, seq=9, run="run 2")) == Commit(won=False, checkpoint=ROW)
+        assert bench.row() == ROW
+
+    def test_3_a_commit_needs_the_version_that_was_read(self, bench: ControlBench) -> None:
+        bench.control.create(ROW)
+        new = replace(ROW, seq=5, version=1, parked=PARKED)
+        assert bench.control.commit(ROW, new) == Commit(won=True, checkpoint=new)
+        assert bench.control.commit(ROW, replace(ROW, seq=9, version=1)) == Commit(won=False, checkpoint=new)
+        assert bench.row() == new
+        freed = replace(new, version=2, parked=None)
+        assert bench.control.commit(new, freed).won
+        assert bench.row() == freed
+
+    def test_3_a_commit_never_makes_a_row(self, bench: ControlBench) -> None:
+        new = replace(ROW, version=1)
+        assert bench.control.commit(ROW, new) == Commit(won=False, checkpoint=None)
+        lost = bench.control.commit(ROW, new, bench.puts("a").effects, LETTER)
+        assert lost == Commit(won=False, checkpoint=None)
+        assert (bench.row(), bench.written()) == (None, {})
+
+    def test_4_effects_and_dead_letter_are_written_with_the_checkpoint(self, bench: ControlBench) -> None:
+        bench.control.create(ROW)
+        new = replace(ROW, seq=5, version=1)
+        assert bench.control.commit(ROW, new, bench.puts("a", "b").effects, LETTER).won
+        assert bench.row() == new
+        assert bench.written().keys() == {"a", "b"}
+        assert bench.control.dead_letters_of("billing", "q") == [LETTER]
+
+    def test_4_effects_and_dead_letter_of_a_lost_commit_are_not_written(self, bench: ControlBench) -> None:
+        bench.control.create(replace(ROW, version=3))
+        lost = bench.control.commit(ROW, replace(ROW, version=1), bench.puts("a").effects, LETTER)
+        assert lost == Commit(won=False, checkpoint=replace(ROW, version=3))
+        assert (bench.written(), bench.control.dead_letters_of("billing", "q")) == ({}, [])
+
+    def test_4_as_many_effects_as_are_allowed_fit_with_a_dead_letter(self, bench: ControlBench) -> None:
+        bench.control.create(ROW)
+        names = [f"effect {number}" for number in range(MAX_EFFECTS)]
+        assert bench.control.commit(ROW, replace(ROW, version=1), bench.puts(*names).effects, LETTER).won
+        assert len(bench.written()) == MAX_EFFECTS
+
+    def test_5_a_lost_commit_is_an_answer_even_if_an_effect_is_refused_too(self, bench: ControlBench) -> None:
+        bench.control.create(replace(ROW, version=3))
+        puts = bench.puts("a", ConditionExpression="attribute_exists(id)")
+        assert not bench.control.commit(ROW, replace(ROW, version=1), puts.effects).won
+
+    def test_5_effects_that_do_not_fit_into_one_transaction_are_named(self, bench: ControlBench) -> None:
+        bench.control.create(ROW)
+        twice = Transaction()
+        twice.update(bench.table, {"id": "a"}, "SET seen = :yes", ExpressionAttributeValues={":yes": True})
+        twice.delete(bench.table, {"id": "a"})
+        too_many = bench.puts(*(str(number) for number in range(MAX_EFFECTS + 1)))
+        for transaction in (twice, too_many):
+            error = _raised(partial(bench.control.commit, ROW, replace(ROW, version=1), transaction.effects))
+            assert isinstance(error, TransactionTooLarge)
+        assert (bench.row(), bench.written()) == (ROW, {})
+
+    def test_6_checkpoints_of_many_queues_are_those_that_exist(self, bench: ControlBench) -> None:
+        queues = [f"queue {number}" for number in range(130)]
+        made = {queue: replace(ROW, queue=queue) for queue in queues[::2]}
+        for row in made.values():
+            bench.control.create(row)
+        bench.control.create(replace(ROW, consumer="other", queue="queue 1"))
+        assert bench.control.checkpoints("billing", queues) == made
+        assert bench.control.checkpoints("billing", []) == {}
+
+    def test_7_parked_queues_are_listed_next_try_first(self, bench: ControlBench) -> None:
+        for queue, next_try in (("never", None), ("late", NOW + 9), ("soon", NOW + 1), ("mid", NOW + 5)):
+            parked = replace(PARKED, queue=queue, next_try=next_try)
+            bench.control.create(replace(ROW, queue=queue, parked=parked))
+        bench.control.create(replace(ROW, queue="free"))
+        bench.control.create(replace(ROW, consumer="other", queue="soon", parked=PARKED))
+        assert _parked(bench.control) == ["soon", "mid", "late", "never"]
+        assert _parked(bench.control, NOW + 5) == ["soon", "mid"]
+        soon = bench.row("soon")
+        assert soon is not None
+        bench.control.commit(soon, replace(soon, version=1, parked=None))
+        assert _parked(bench.control) == ["mid", "late", "never"]
+
+    def test_8_dead_letters_are_listed_oldest_first(self, bench: ControlBench) -> None:
+        first = replace(LETTER, queue="a", seq=9)
+        second = replace(LETTER, queue="b", since=NOW + 2)
+        for letter in (second, first, replace(LETTER, queue="c", since=NOW + 1, discarded="gone")):
+            _bury(bench.control, letter)
+        page = bench.control.dead_letters("billing")
+        assert (page.letters, page.next) == ((first, second), None)
+        assert bench.control.dead_letters("other").letters == ()
+
+    def test_9_dead_letters_of_a_queue_come_in_the_order_of_their_seqs(self, bench: ControlBench) -> None:
+        letters = [replace(LETTER, seq=seq, since=NOW - seq % 7) for seq in (-(2**62), -5, 3, 10, 2**63 - 1)]
+        for letter in reversed(letters):
+            _bury(bench.control, letter)
+        _bury(bench.control, replace(LETTER, seq=4, discarded="gone"))
+        _bury(bench.control, replace(LETTER, queue="q#dead", seq=1))
+        assert bench.control.dead_letters_of("billing", "q") == letters
+
+    def test_10_a_dead_letter_is_settled_only_as_it_was_read(self, bench: ControlBench) -> None:
+        assert not bench.control.settle("billing", LETTER, None)
+        _bury(bench.control, LETTER)
+        again = replace(LETTER, attempts=6, error="KeyError: still")
+        assert bench.control.settle("billing", LETTER, again)
+        assert not bench.control.settle("billing", LETTER, None)
+        assert bench.control.dead_letters_of("billing", "q") == [again]
+        assert bench.control.settle("billing", again, replace(again, discarded="not needed"))
+        assert not bench.control.settle("billing", again, None)
+        _bury(bench.control, replace(LETTER, seq=6))
+        assert bench.control.settle("billing", replace(LETTER, seq=6), None)
+        assert bench.control.dead_letters_of("billing", "q") == []
+
+    def test_11_effects_are_written_with_the_dead_letters_end_or_not_at_all(self, bench: ControlBench) -> None:
+        _bury(bench.control, LETTER)
+        assert not bench.control.settle("billing", replace(LETTER, attempts=1), None, bench.puts("b").effects)
+        assert (bench.written(), bench.control.dead_letters_of("billing", "q")) == ({}, [LETTER])
+        assert bench.control.settle("billing", LETTER, None, bench.puts("c").effects)
+        assert (set(bench.written()), bench.control.dead_letters_of("billing", "q")) == ({"c"}, [])
+
+    def test_12_a_consumer_is_registered_once(self, bench: ControlBench) -> None:
+        first = Subscription("billing", "latest", NOW, ready=False)
+        assert bench.control.register(first) == first
+        assert bench.control.register(Subscription("billing", "17", NOW + 5)) == first
+
+    def test_13_getting_ready_changes_nothing_else(self, bench: ControlBench) -> None:
+        first = bench.control.register(Subscription("billing", "latest", NOW, ready=False))
+        bench.control.make_ready(replace(first, start="17", since=0.0))
+        assert bench.control.consumers() == [replace(first, ready=True)]
+
+    def test_14_every_consumer_is_named(self, bench: ControlBench) -> None:
+        assert bench.control.consumers() == []
+        made = [Subscription(f"c{number}", "earliest", NOW) for number in range(30)]
+        for subscription in made:
+            bench.control.register(subscription)
+        assert sorted(bench.control.consumers(), key=lambda one: int(one.name[1:])) == made
+
+    def test_15_the_bookmark_is_what_was_set_last(self, bench: ControlBench) -> None:
+        assert bench.control.bookmark() is None
+        for place in ({"queue": {"S": "naïve"}}, {"queue": {"S": "b"}}, None):
+            bench.control.set_bookmark(place)
+            assert bench.control.bookmark() == place
+
+
+class ControlConditionContract:
+    """What every ControlStore that applies effects keeps besides."""
+
+    def test_5_a_condition_that_does_not_hold_refuses_everything(self, bench: ControlBench) -> None:
+        bench.control.create(ROW)
+        puts = bench.puts("a")
+        puts.condition(bench.table, {"id": "nobody"}, "attribute_exists(id)")
+        error = _raised(lambda: bench.control.commit(ROW, replace(ROW, version=1), puts.effects, LETTER))
+        assert isinstance(error, EffectRefused)
+        assert "ConditionCheck" in str(error)
+        assert bench.table in str(error)
+        assert (bench.row(), bench.written(), bench.control.dead_letters_of("billing", "q")) == (ROW, {}, [])
+
+    def test_11_a_refused_effect_leaves_the_dead_letter_as_it_was(self, bench: ControlBench) -> None:
+        _bury(bench.control, LETTER)
+        puts = bench.puts("a", ConditionExpression="attribute_exists(id)")
+        error = _raised(lambda: bench.control.settle("billing", LETTER, None, puts.effects))
+        assert isinstance(error, EffectRefused)
+        assert (bench.written(), bench.control.dead_letters_of("billing", "q")) == ({}, [LETTER])
+
+
+def _raised(call: Callable[[], object]) -> StreamSortError | None:
+    try:
+        call()
+    except StreamSortError as error:
+        return error
+    return None
+
+
+def _bury(control: ControlStore, letter: DeadLetter) -> None:
+    old = Checkpoint("billing", letter.queue, letter.seq - 1)
+    there = control.create(old).checkpoint or old
+    assert control.commit(there, replace(there, version=there.version + 1), dead=letter).won
+
+
+def _parked(control: ControlStore, before: float | None = None) -> list[str]:
+    page = control.parked("billing", before)
+    listed = [parked.queue for parked in page.parked]
+    while page.next is not None:
+        page = control.parked("billing", before, page.next)
+        listed += [parked.queue for parked in page.parked]
+    return listed

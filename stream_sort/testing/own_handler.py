@@ -1,0 +1,49 @@
+"""The simulator for your own handler: crashes, repeats, zombies and lost wakes, from a seed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.errors import InvalidInput
+from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.core.batch import Batch
+
+
+@dataclass(slots=True)
+class Simulated:
+    """How many seeds were run, and how often each thing happened in them: batches, kills, zombies, lost records."""
+
+    seeds: int = 0
+    met: Counter[str] = field(default_factory=Counter)
+
+
+def simulate(  # noqa: PLR0913  # each is a keyword with a default
+    handler: Callable[[Batch], Any],
+    *,
+    seeds: int = 500,
+    start: int = 0,
+    setup: Callable[[], Any] | None = None,
+    fields: Callable[[str, int], dict[str, Any]] | None = None,
+    check: Callable[[dict[tuple[str, str], list[int]]], Any] | None = None,
+) -> Simulated:
+    """Run a handler under everything that can go wrong; SimulationFailure, with a trace, where an invariant breaks.
+
+    `setup()` is called before each seed, to start with a clean world of yours. `fields(queue, seq)` gives messages
+    the fields your handler needs. `check(given)` is called after each seed with what the handler was given: for each
+    (consumer, queue) the seqs in the order they came, repeats included; it may raise AssertionError.
+    """
+    if not callable(handler):
+        raise InvalidInput("simulate takes a handler: a function of a batch")
+    done = Simulated()
+    for seed in range(start, start + seeds):
+        if setup is not None:
+            setup()
+        done.met.update(simulate_consumers(seed, handler=handler, fields=fields, check=check).met)
+        done.seeds += 1
+    return done

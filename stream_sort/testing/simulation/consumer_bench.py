@@ -1,0 +1,127 @@
+"""The workbench of a run with consumers: besides the tables, the stream, the retry queue and the handlers."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.errors import CheckpointConflict, CursorLost, NotParked, StoreUnavailable
+from stream_sort.testing.simulation.bench import Bench
+from stream_sort.testing.simulation.clerk import done_through
+from stream_sort.testing.simulation.consumer_operations import CONTROL, ConsumerOperation
+from stream_sort.testing.simulation.consumer_oracle import ConsumerOracle
+from stream_sort.testing.simulation.failure import InvariantBroken
+from stream_sort.testing.simulation.operations import Failed
+from stream_sort.testing.simulation.stream import CursorStream, RetryMessages
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from stream_sort.core.batch import Batch
+    from stream_sort.testing.simulation.calls import Call
+    from stream_sort.testing.simulation.clerk import Clerk, OwnHandler
+    from stream_sort.testing.simulation.consumer_operations import Handled
+    from stream_sort.testing.simulation.operations import Attempt, Operation
+    from stream_sort.testing.simulation.process import Process
+    from stream_sort.testing.simulation.variant import Variant
+    from stream_sort.testing.simulation.workload import Plan
+
+
+Given = dict[tuple[str, str], list[int]]
+
+
+class ConsumerBench(Bench):
+    """What all processes of a run share."""
+
+    def __init__(self, plan: Plan, variant: Variant, rng: Random, clerk: Clerk | OwnHandler) -> None:
+        super().__init__(plan, variant, rng)
+        self.stream = CursorStream()
+        self.retries = RetryMessages()
+        self.control = self.world.tables.controls[CONTROL]
+        self.consumers = ConsumerOracle(self.world, self.control)
+        self.given: Given = {}
+        self._clerk = clerk
+        self._since: dict[int, dict[tuple[str, str], int]] = {}
+
+    def begin(self, process: Process, operation: Operation) -> None:
+        """Let a process start an operation; remember what the checkpoints were."""
+        super().begin(process, operation)
+        if process.attempt is not None:
+            places = self.control.checkpoints
+            self._since[process.attempt.number] = {place: self.consumers.history(*place) for place in places}
+
+    def apply(self, process: Process, part: Call, fault: str = "") -> Any:
+        """Do one part of a call of a process, and check what it did."""
+        if part.port == "handler":
+            return self._deliver(process, part, fault)
+        if part.port == "waker":
+            queue, consumer, delay = part.args
+            self.retries.send(self.world.now, consumer, queue, delay)
+            self.trace.add(process.name, part, fault)
+            return None
+        before = self.world.tables.cursors.get(str(part.queue))
+        answer = super().apply(process, part, fault)
+        self.stream.add(before, self.world.tables.cursors.get(str(part.queue)))
+        if part.port == "control" and part.name in {"create", "commit"}:
+            self.consumers.check_checkpoint(part.args[0].consumer, part.args[0].queue)
+            self._count_commit(part, answer)
+        elif part.name == "settle":
+            self.consumers.check_settled()
+        return answer
+
+    def finish(self, process: Process) -> Operation | None:
+        """Judge what an operation says at its end; returns it if it is to be delivered again."""
+        attempt, result = process.attempt, process.result
+        if attempt is None or not _is_consumers(attempt.operation):
+            return super().finish(process)
+        process.attempt = None
+        self.trace.add(process.name, f"ends {attempt.operation}", answer=result)
+        if not isinstance(result, Failed):
+            return None
+        self._judge(attempt, result.error)
+        return attempt.operation if result.error.retryable else None
+
+    def _count_commit(self, part: Call, answer: Any) -> None:
+        if part.name != "commit" or not answer.won:
+            self.met["lost commits"] += part.name == "commit"
+            return
+        _, new, effects, dead = part.args
+        self.met["parked"] += new.parked is not None
+        self.met["effects"] += len(effects)
+        self.met["dead letters"] += dead is not None
+
+    def _judge(self, attempt: Attempt, error: Exception) -> None:
+        expected = (
+            (isinstance(error, StoreUnavailable) and attempt.unavailable > 0)
+            or (isinstance(error, CursorLost) and error.queue in self.oracle.lost)
+            or (isinstance(error, CheckpointConflict | NotParked) and attempt.operation.name != "process")
+        )
+        if not expected:
+            raise InvariantBroken("I9", f"{attempt.operation}: {type(error).__name__}: {error}")
+
+    def _deliver(self, process: Process, part: Call, fault: str) -> Handled:
+        consumer, given = part.args
+        batch: Batch = deepcopy(given)
+        attempt = process.attempt
+        if attempt is None:
+            raise RuntimeError(f"{process.name} delivers without an operation")
+        if not self._is_redriven(attempt, consumer, batch):
+            since = self._since[attempt.number].get((consumer, batch.queue), 0)
+            self.consumers.check_batch(consumer, batch, since)
+        self.given.setdefault((consumer, batch.queue), []).extend(batch.seqs)
+        handled = self._clerk.deliver(consumer, batch)
+        self.consumers.note_done(consumer, batch, done_through(batch, handled))
+        self.met["batches"] += 1
+        self.met["handler failures"] += handled.error is not None
+        told = f"{consumer} is given {batch.queue!r} {list(batch.seqs)}"
+        self.trace.add(process.name, told, fault, handled.error or handled.answer or "done")
+        return handled
+
+    def _is_redriven(self, attempt: Attempt, consumer: str, batch: Batch) -> bool:
+        """Whether this is a dead letter on its own, behind the checkpoint."""
+        row = self.control.checkpoints.get((consumer, batch.queue))
+        return attempt.operation.name == "redrive" and row is not None and batch.through <= row.seq
+
+
+def _is_consumers(operation: object) -> bool:
+    return isinstance(operation, ConsumerOperation)

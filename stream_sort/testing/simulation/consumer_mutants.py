@@ -1,0 +1,103 @@
+"""Known-bad consumers: each breaks one rule, and the simulator must say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.aws_lambda.wakes import WakeReader
+from stream_sort.core.consumption import Wake
+from stream_sort.core.records import Cursor
+from stream_sort.delivery import Delivery
+from stream_sort.errors import CursorLost
+from stream_sort.testing.simulation.variant import Variant
+from stream_sort.testing.simulation.world import World
+from stream_sort.verdict import verdict_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from stream_sort.core.batch import Batch
+    from stream_sort.core.consumption import Standing
+    from stream_sort.testing.simulation.calls import Call
+
+
+@dataclass(frozen=True, slots=True)
+class _ImageWake(Wake):
+    """A wake that brings the old position along."""
+
+    old: int | None = None
+
+
+class _ImageReader(WakeReader):
+    """Believes the images of a record."""
+
+    def _from_stream(self, record: dict[str, Any]) -> Wake:
+        wake = super()._from_stream(record)
+        old = record["dynamodb"].get("OldImage")
+        return _ImageWake(wake.queue, wake.position, wake.records, int(old["seq"]["N"]) if old else None)
+
+
+class _OldImageRange(Delivery):
+    """Delivers what the record says was released."""
+
+    def _standing(self, slot: int | None) -> Standing:
+        arrives = self._row is None
+        standing = super()._standing(slot)
+        old = getattr(self._wake, "old", None)
+        if arrives and old is not None and self._row is not None and self._wake.position is not None:
+            self._row, self._position = replace(self._row, seq=old), self._wake.position
+        return standing
+
+
+class _UnconditionalCheckpoints(World):
+    """Writes a checkpoint whatever stands there."""
+
+    def apply(self, part: Call, rng: Random | None = None) -> Any:
+        if part.key == "control.commit":
+            old = part.args[0]
+            there = self.tables.controls["control"].checkpoints.get((old.consumer, old.queue), old)
+            part = replace(part, args=(there, *part.args[1:]))
+        return super().apply(part, rng)
+
+
+class _CheckpointFirst(Delivery):
+    """Commits before the handler did anything."""
+
+    def _settle(self, batch: Batch) -> bool:
+        self._commit(batch.through, batch.transaction.effects)
+        verdict_of(self._desk.handler, batch)
+        return self._goes_on
+
+
+class _GoesOn(Delivery):
+    """Passes over a message that failed."""
+
+    def _fail(self, error: Exception, undone: Sequence[int]) -> bool:  # noqa: ARG002  # the method it replaces
+        self._commit(undone[-1])
+        return self._goes_on
+
+
+class _RecreatesCursor(Delivery):
+    """Takes a lost cursor row for a queue that has not begun."""
+
+    def _standing(self, slot: int | None) -> Standing:
+        try:
+            return super()._standing(slot)
+        except CursorLost as error:
+            first = self._desk.sorter.options.first_seq
+            self._desk.sorter.stores.cursors.create(Cursor(error.queue, first - 1, first))
+            return super()._standing(slot)
+
+
+CONSUMER_MUTANTS = {
+    mutant.name: mutant
+    for mutant in (
+        Variant("old-image-range", "delivers (OldImage, NewImage]", delivery=_OldImageRange, reader=_ImageReader),
+        Variant("unconditional-checkpoint", "commits without a condition", world=_UnconditionalCheckpoints),
+        Variant("checkpoint-first", "commits before the effect", delivery=_CheckpointFirst),
+        Variant("goes-on", "goes on after a failure", delivery=_GoesOn),
+        Variant("consumer-recreates-cursor", "makes a lost cursor anew", delivery=_RecreatesCursor),
+    )
+}

@@ -1,0 +1,124 @@
+"""What simulated consumers are asked to do: an invocation of their function, or what an operator does by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.aws_lambda.wakes import WakeReader, batch_response
+from stream_sort.consumer import Consumer, Pace
+from stream_sort.delivery import Desk, Terms
+from stream_sort.inflight import InFlight
+from stream_sort.registrar import Registrar
+from stream_sort.testing.simulation.calls import Call
+from stream_sort.wakers import Nudger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.core.batch import Batch, Effect
+    from stream_sort.sorter import Sorter
+    from stream_sort.testing.simulation.calls import Recorder
+
+CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What a handler did with a batch."""
+
+    answer: Any = None
+    error: Exception | None = None
+    effects: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerPlan:
+    """How one consumer of a seed is set up; `turns` is how much it does in one invocation before time is short."""
+
+    terms: Terms
+    has_retry_queue: bool
+    turns: int
+    reader: type[WakeReader] = WakeReader
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerOperation:
+    """One call of a consumer: `process` with an event, `catch_up`, `redrive` or `discard`."""
+
+    name: str
+    plan: ConsumerPlan
+    queue: str = ""
+    argument: Any = None
+    messages: tuple[dict[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.plan.terms.name}.{self.name}({self.queue!r}, {self._told()})"
+
+    @property
+    def queues(self) -> set[str]:
+        """The queue that the operation names; those of an event are known from its records only."""
+        return {self.queue} if self.queue else set()
+
+    def run(self, sorter: Sorter, recorder: Recorder) -> Any:
+        """Do it."""
+        consumer = _wired(self.plan, sorter, recorder)
+        match self.name:
+            case "process":
+                wakes = self.plan.reader(self.plan.terms.name, "Cursor", sorter.options.keys).read(self.argument).wakes
+                return batch_response(wakes, consumer.process(wakes, _countdown(self.plan.turns)))
+            case "catch_up":
+                return consumer.catch_up(self.queue)
+            case "redrive":
+                return consumer.redrive(self.queue)
+            case _:
+                return consumer.discard(self.queue, self.argument, "not needed")
+
+    def _told(self) -> Any:
+        if self.name != "process":
+            return self.argument
+        told = []
+        for record in self.argument["Records"]:
+            body = record.get("dynamodb")
+            told.append(body["Keys"]["queue"]["S"] if body else json.loads(record["body"])["queue"])
+        return " ".join(told)
+
+
+class _RetryQueue:
+    """The Waker of a consumer that has a retry queue."""
+
+    def __init__(self, consumer: str, recorder: Recorder) -> None:
+        self._consumer = consumer
+        self._recorder = recorder
+
+    def wake(self, queue: str, delay: float) -> None:
+        self._recorder.ask(Call("waker", "wake", (queue, self._consumer, delay)))
+
+
+def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder) -> Consumer:
+    terms, stores = plan.terms, sorter.stores
+    control = stores.control(CONTROL)
+
+    def handler(batch: Batch) -> Any:
+        handled: Handled = recorder.ask(Call("handler", "deliver", (terms.name, batch)))
+        batch.transaction.effects.extend(handled.effects)
+        if handled.error is not None:
+            raise handled.error
+        return handled.answer
+
+    waker = _RetryQueue(terms.name, recorder) if plan.has_retry_queue else Nudger(sorter)
+    desk = Desk(terms, sorter, control, handler, waker, recorder.clock, recorder.new_name)
+    registrar = Registrar(control, stores.cursors, recorder.clock, InFlight(1))
+    return Consumer(desk, registrar, Pace(sleep=lambda _: None, monotonic=lambda: 0.0))
+
+
+def _countdown(turns: int) -> Callable[[], float]:
+    """Time that is plenty for so many turns, and then short."""
+    left = [turns + 2]
+
+    def time_left() -> float:
+        left[0] -= 1
+        return 100.0 if left[0] > 0 else 0.0
+
+    return time_left

@@ -1,0 +1,129 @@
+"""What handlers were given and what checkpoints did, and the invariants that can be read off it: I3, I4, I10."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.consumption import first_checkpoint
+from stream_sort.testing.simulation.failure import InvariantBroken
+
+if TYPE_CHECKING:
+    from stream_sort.core.batch import Batch
+    from stream_sort.core.consumption import Checkpoint
+    from stream_sort.delivery import Terms
+    from stream_sort.stores.memory_control import MemoryControl
+    from stream_sort.testing.simulation.world import World
+
+Place = tuple[str, str]
+
+
+class ConsumerOracle:
+    """Remembers every delivery and every checkpoint, and raises InvariantBroken when one is not allowed."""
+
+    def __init__(self, world: World, control: MemoryControl) -> None:
+        self._world = world
+        self._control = control
+        self._rows: defaultdict[Place, list[Checkpoint]] = defaultdict(list)
+        self._given: dict[Place, int] = {}
+        self._done: defaultdict[Place, set[int]] = defaultdict(set)
+        self._effects = 0
+        self._batches: dict[int, tuple[str, Batch]] = {}
+        self._applied: Counter[tuple[str, str, int]] = Counter()
+
+    def history(self, consumer: str, queue: str) -> int:
+        """How many checkpoints there were so far."""
+        return len(self._rows[(consumer, queue)])
+
+    def check_batch(self, consumer: str, batch: Batch, since: int) -> None:
+        """I3: a run starts after a checkpoint that stood since it began, and leaves nothing out."""
+        place = (consumer, batch.queue)
+        stood = {row.seq for row in self._rows[place][max(0, since - 1) :]}
+        if batch.after not in stood:
+            raise InvariantBroken(
+                "I3", f"{place}: a batch starts after {batch.after}; the checkpoint was {sorted(stood)}"
+            )
+        slots = self._world.tables.queue(batch.queue).slots
+        wanted = [seq for seq in range(batch.after + 1, batch.through + 1) if not self._is_tombstone(slots, seq)]
+        if list(batch.seqs) != wanted or [message["seq"] for message in batch.messages] != wanted:
+            raise InvariantBroken("I3", f"{place}: given {batch.seqs} of {wanted}")
+        position = self._world.position(batch.queue)
+        if position is not None and batch.through > position:
+            raise InvariantBroken("I3", f"{place}: given seqs up to {batch.through}, released is {position}")
+        before = self._given.get(place, self._rows[place][0].seq)
+        if batch.after > before:
+            raise InvariantBroken("I3", f"{place}: given seqs after {batch.after}, before it got as far as {before}")
+        self._given[place] = max(before, batch.through)
+
+    def note_done(self, consumer: str, batch: Batch, through: int) -> None:
+        """Note which messages a handler did, and which effects it wants for them."""
+        self._done[(consumer, batch.queue)].update(seq for seq in batch.seqs if seq <= through)
+        self._batches |= {id(effect): (consumer, batch) for effect in batch.transaction.effects}
+
+    def check_settled(self) -> None:
+        """I4, after a dead letter was redriven."""
+        self._check_effects()
+
+    def check_checkpoint(self, consumer: str, queue: str) -> None:
+        """I3: a checkpoint never goes back and passes nothing that was not done, skipped or set aside; I4."""
+        row = self._control.checkpoints.get((consumer, queue))
+        rows = self._rows[(consumer, queue)]
+        if row is None or (rows and rows[-1] is row):
+            return
+        if rows:
+            self._check_move(rows[-1], row)
+        rows.append(row)
+        place = (consumer, queue)
+        self._given[place] = max(self._given.get(place, row.seq), row.seq)
+        self._check_effects()
+
+    def check_rest(self, terms: Terms, queue: str, *, transactional: bool) -> None:
+        """I2 to I4 and I8 for consumers: all that is released is done, and happened once."""
+        consumer, cursor = terms.name, self._world.tables.cursors.get(queue)
+        row = self._control.checkpoints.get((consumer, queue))
+        if consumer not in self._control.consumers:
+            # It never ran, so nobody can know of it; the sweep of the app registers its consumer for that reason.
+            return
+        if cursor is None or (row is None and cursor.position <= first_checkpoint(terms.start, cursor)):
+            return
+        position = cursor.position
+        if row is None:
+            raise InvariantBroken("I8", f"{consumer} never looked at queue {queue!r}, which is at {position}")
+        if row.seq < position and row.parked is None:
+            raise InvariantBroken("I8", f"{consumer} is at {row.seq} of queue {queue!r}, which is at {position}")
+        first = self._rows[(consumer, queue)][0].seq
+        slots = self._world.tables.queue(queue).slots
+        for seq in range(first + 1, row.seq + 1) if transactional else ():
+            aside = (consumer, queue, seq) in self._control.dead
+            if seq in slots and not self._is_tombstone(slots, seq) and not aside:
+                self._check_once(consumer, queue, seq)
+
+    def _check_once(self, consumer: str, queue: str, seq: int) -> None:
+        times = self._applied[(consumer, queue, seq)]
+        if times != 1:
+            raise InvariantBroken("I4", f"{consumer}, {queue!r}: the effect of seq {seq} was applied {times} times")
+
+    def _check_move(self, old: Checkpoint, new: Checkpoint) -> None:
+        place = (new.consumer, new.queue)
+        if new.seq < old.seq or new.version <= old.version:
+            raise InvariantBroken("I3", f"{place}: the checkpoint went from {old} back to {new}")
+        slots = self._world.tables.queue(new.queue).slots
+        for seq in range(old.seq + 1, new.seq + 1):
+            aside = (*place, seq) in self._control.dead
+            if seq not in self._done[place] and not aside and not self._is_tombstone(slots, seq):
+                raise InvariantBroken("I3", f"{place}: the checkpoint passed seq {seq}, which was not done")
+
+    def _check_effects(self) -> None:
+        """I4: the effects of a message are not applied twice. Those of a batch go together, so they count once."""
+        fresh = self._control.effects[self._effects :]
+        self._effects += len(fresh)
+        batches = {id(batch): (consumer, batch) for consumer, batch in (self._batches[id(effect)] for effect in fresh)}
+        for consumer, batch in batches.values():
+            for seq in batch.seqs:
+                self._applied[(consumer, batch.queue, seq)] += 1
+                if self._applied[(consumer, batch.queue, seq)] > 1:
+                    raise InvariantBroken("I4", f"{consumer}, {batch.queue!r}: seq {seq} had its effect twice")
+
+    @staticmethod
+    def _is_tombstone(slots: dict[int, Any], seq: int) -> bool:
+        return seq in slots and slots[seq].is_tombstone

@@ -1,0 +1,104 @@
+"""What a seed with consumers is made of: the writers' plan, the consumers, what wakes them, and what is poison."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.delivery import Terms
+from stream_sort.testing.simulation.consumer_operations import CONTROL, ConsumerOperation, ConsumerPlan
+from stream_sort.testing.simulation.workload import draw_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from stream_sort.testing.simulation.operations import Operation
+    from stream_sort.testing.simulation.variant import Variant
+    from stream_sort.testing.simulation.workload import Plan
+
+NAMES = ("billing", "search")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumersPlan:
+    """A seed's settings. `loses_stream` is a day of records lost, `timeout_rate` how likely a call outlives its run."""
+
+    writers: Plan
+    consumers: tuple[ConsumerPlan, ...]
+    sizes: tuple[int, ...]
+    retries: int
+    bisects: bool
+    timeout_rate: float
+    loses_stream: bool
+    transactional: bool
+    poison: dict[tuple[str, str, int], float]
+
+
+def draw_consumers_plan(
+    rng: Random, variant: Variant, fields: Callable[[str, int], dict[str, Any]] | None = None
+) -> ConsumersPlan:
+    """The plan of a seed; `fields` gives its messages what a user's handler wants."""
+    writers = replace(draw_plan(rng), trims=False)
+    consumers = tuple(_draw_consumer(rng, name, variant) for name in NAMES[: rng.choice((1, 1, 2))])
+    for tasks in writers.tasks:
+        tasks[:] = [_with_fields(_watched(operation), fields) for operation in tasks]
+    for consumer in consumers:
+        for operation in _by_hand(rng, consumer, writers):
+            tasks = rng.choice(writers.tasks)
+            tasks.insert(rng.randint(0, len(tasks)), operation)
+    return ConsumersPlan(
+        writers=writers,
+        consumers=consumers,
+        sizes=tuple(rng.choice((1, 2, 5)) for _ in consumers),
+        retries=rng.choice((0, 1, 5)),
+        bisects=rng.random() < 0.5,  # noqa: PLR2004  # as often as not
+        timeout_rate=rng.choice((0.0, 0.0, 0.03, 0.1)),
+        loses_stream=rng.random() < 0.2,  # noqa: PLR2004  # a share of the seeds
+        transactional=rng.random() < 0.5,  # noqa: PLR2004  # as often as not
+        poison=_draw_poison(rng, writers, consumers),
+    )
+
+
+def _draw_consumer(rng: Random, name: str, variant: Variant) -> ConsumerPlan:
+    terms = Terms(
+        name,
+        batch_size=rng.choice((1, 2, 3, 100)),
+        max_attempts=rng.choice((1, 2, 3)),
+        dead_letters=rng.random() < 0.5,  # noqa: PLR2004  # as often as not
+        start=rng.choice(("earliest", "earliest", "latest", "2")),
+    )
+    return ConsumerPlan(terms, rng.random() < 0.5, rng.choice((1, 3, 100)), variant.reader)  # noqa: PLR2004  # as above
+
+
+def _watched(operation: Operation) -> Operation:
+    """A sweep watches over the consumers, too."""
+    return replace(operation, argument=CONTROL) if operation.name.startswith("sweep") else operation
+
+
+def _with_fields(operation: Operation, fields: Callable[[str, int], dict[str, Any]] | None) -> Operation:
+    if fields is None or not operation.messages:
+        return operation
+    given = [{**fields(message["queue"], message["seq"]), **message} for message in operation.messages]
+    return replace(operation, messages=tuple(given))
+
+
+def _by_hand(rng: Random, consumer: ConsumerPlan, writers: Plan) -> list[Any]:
+    queue = rng.choice(writers.queues)
+    seq = writers.options.first_seq + rng.randint(0, 4)
+    operations = [
+        (0.2, ConsumerOperation("catch_up", consumer, queue)),
+        (0.2, ConsumerOperation("redrive", consumer, queue)),
+        (0.1, ConsumerOperation("discard", consumer, queue, seq)),
+    ]
+    return [operation for chance, operation in operations if rng.random() < chance]
+
+
+def _draw_poison(rng: Random, writers: Plan, consumers: tuple[ConsumerPlan, ...]) -> dict[tuple[str, str, int], float]:
+    seqs = [(message["queue"], message["seq"]) for tasks in writers.tasks for one in tasks for message in one.messages]
+    poison = {}
+    for consumer in consumers:
+        for queue, seq in rng.sample(seqs, min(len(seqs), rng.choice((0, 0, 1, 3)))):
+            poison[(consumer.terms.name, queue, seq)] = rng.choice((1, 2, 4, math.inf))
+    return poison

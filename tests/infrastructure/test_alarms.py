@@ -1,0 +1,94 @@
+"""Alarms and the dashboard watch what exists: metrics that the code publishes, resources of this template."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_sort.aws_lambda import telemetry
+
+ROOT = Path(__file__).parents[2]
+METRICS = {
+    name: value
+    for name, value in vars(telemetry).items()
+    if name.isupper() and isinstance(value, str) and name != "NAMESPACE"
+}
+OF_AWS = {
+    "AWS/Lambda": {"IteratorAge", "Errors", "Throttles"},
+    "AWS/SQS": {"ApproximateNumberOfMessagesVisible"},
+    "AWS/DynamoDB": {"WriteThrottleEvents"},
+}
+STEPS = ("enqueue", "advance", "process", "sweep")
+WATCHED = {
+    "IteratorAge",
+    "OldestGapAgeSeconds",
+    "QueuesParked",
+    "DeadLetters",
+    "ConsumerLag",
+    "ApproximateNumberOfMessagesVisible",
+    "Errors",
+    "Throttles",
+    "WriteThrottleEvents",
+}
+
+
+def published_by(step: str) -> set[str]:
+    """The metrics that a step's own code names."""
+    source = (ROOT / "stream_sort" / "aws_lambda" / f"{step}.py").read_text()
+    return {metric for name, metric in METRICS.items() if re.search(rf"\b{name}\b", source)}
+
+
+@pytest.fixture(scope="module")
+def alarms(resources: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: one["Properties"] for name, one in resources.items() if one["Type"] == "AWS::CloudWatch::Alarm"}
+
+
+def test_everything_that_can_go_wrong_has_an_alarm(alarms: dict[str, dict[str, Any]]) -> None:
+    assert {alarm["MetricName"] for alarm in alarms.values()} == WATCHED
+
+
+def test_every_alarm_watches_a_metric_that_somebody_publishes(alarms: dict[str, dict[str, Any]]) -> None:
+    for name, alarm in alarms.items():
+        (dimension,) = alarm["Dimensions"]
+        if alarm["Namespace"] == telemetry.NAMESPACE:
+            assert dimension["Name"] == "service", name
+            assert alarm["MetricName"] in published_by(dimension["Value"]), name
+        else:
+            assert alarm["MetricName"] in OF_AWS[alarm["Namespace"]], name
+
+
+def test_every_function_table_and_dead_letter_queue_is_watched(alarms: dict[str, dict[str, Any]]) -> None:
+    seen = {(alarm["MetricName"], json.dumps(alarm["Dimensions"][0]["Value"])) for alarm in alarms.values()}
+    for step in STEPS:
+        for metric in ("Errors", "Throttles"):
+            assert (metric, json.dumps({"Ref": f"{step.title()}Function"})) in seen
+    for table in ("ItemsTable", "CursorTable", "ControlTable"):
+        assert ("WriteThrottleEvents", json.dumps({"Ref": table})) in seen
+    for queue in ("EnqueueDeadLetters", "RetryDeadLetters", "StreamFailures"):
+        name = json.dumps({"Fn::GetAtt": [queue, "QueueName"]})
+        assert ("ApproximateNumberOfMessagesVisible", name) in seen
+
+
+def test_alarms_go_to_the_topic_if_there_is_one_and_say_what_to_do(alarms: dict[str, dict[str, Any]]) -> None:
+    for name, alarm in alarms.items():
+        told = {"Fn::If": ["WithAlarmTopic", [{"Ref": "AlarmTopic"}], {"Ref": "AWS::NoValue"}]}
+        assert alarm["AlarmActions"] == alarm["OKActions"] == told, name
+        assert alarm["AlarmDescription"], name
+        assert alarm["TreatMissingData"] == "notBreaching", name
+
+
+def test_the_dashboard_shows_metrics_that_somebody_publishes(resources: dict[str, Any]) -> None:
+    body = json.loads(resources["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"])
+    for widget in body["widgets"]:
+        for namespace, metric, dimension, value in widget["properties"]["metrics"]:
+            if namespace == telemetry.NAMESPACE:
+                assert dimension == "service"
+                assert metric in published_by(value), f"{metric} of {value}"
+            else:
+                assert metric in OF_AWS[namespace]
+                (resource,) = re.findall(r"\$\{(\w+)", value)
+                assert resource in resources

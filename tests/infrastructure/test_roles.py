@@ -1,0 +1,163 @@
+"""Each function has a role of its own, which allows what the function does and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+STEPS = ("enqueue", "advance", "process", "sweep")
+STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"}
+RECEIVE = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
+LOG = {"logs:CreateLogStream", "logs:PutLogEvents"}
+# What each function needs, by what it needs it for. Whoever adds to a role has to add it here, and say why there.
+NEEDS: dict[str, dict[str, set[str]]] = {
+    "enqueue": {
+        "EnqueueLogs.Arn": LOG,
+        # Stores alone and in batches, looks for what follows, keeps what is late beside its tombstone.
+        "ItemsTable.Arn": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:PartiQLInsert",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+        },
+        "CursorTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "EnqueueQueue.Arn": RECEIVE,
+        "KinesisSource": {
+            "kinesis:DescribeStream",
+            "kinesis:DescribeStreamSummary",
+            "kinesis:GetRecords",
+            "kinesis:GetShardIterator",
+            "kinesis:ListShards",
+        },
+        "StreamFailures.Arn": {"sqs:SendMessage"},
+    },
+    "advance": {
+        "AdvanceLogs.Arn": LOG,
+        # Reads items, never writes one.
+        "ItemsTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:Query"},
+        "CursorTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "ItemsTable.StreamArn": STREAM,
+        "StreamFailures.Arn": {"sqs:SendMessage"},
+    },
+    "process": {
+        "ProcessLogs.Arn": LOG,
+        "ItemsTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:Query"},
+        # Moves and nudges cursors, never makes one.
+        "CursorTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "ControlTable.Arn": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:ConditionCheckItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+        },
+        "${ControlTable.Arn}/index/listing": {"dynamodb:Query"},
+        "CursorTable.StreamArn": STREAM,
+        "RetryQueue.Arn": RECEIVE | {"sqs:SendMessage"},
+        "StreamFailures.Arn": {"sqs:SendMessage"},
+        "the sink": {"the sink's one action"},
+    },
+    "sweep": {
+        "SweepLogs.Arn": LOG,
+        # Writes tombstones, never changes an item.
+        "ItemsTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:PartiQLInsert", "dynamodb:PutItem", "dynamodb:Query"},
+        "CursorTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Scan", "dynamodb:UpdateItem"},
+        "${CursorTable.Arn}/index/waiting": {"dynamodb:Query"},
+        "ControlTable.Arn": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+        },
+        "${ControlTable.Arn}/index/listing": {"dynamodb:Query"},
+    },
+}
+SINK_ACTIONS = {
+    "log": [],
+    "sqs-fifo": ["sqs:SendMessage"],
+    "kinesis": ["kinesis:PutRecord"],
+    "eventbridge": ["events:PutEvents"],
+    "sns-fifo": ["sns:Publish"],
+    "lambda": ["lambda:InvokeFunction"],
+}
+TO_SINK = {"Fn::FindInMap": ["SinkAction", {"Ref": "Sink"}, "Allow"]}
+
+
+def statements(role: dict[str, Any]) -> list[dict[str, Any]]:
+    """All statements of a role, those behind a condition too."""
+    (policy,) = role["Properties"]["Policies"]
+    return [one.get("Fn::If", [None, one])[1] for one in policy["PolicyDocument"]["Statement"]]
+
+
+def target(resource: Any) -> str:
+    match resource:
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"{name}.{attribute}"
+        case {"Ref": name} | {"Fn::Sub": name}:
+            return str(name)
+        case {"Fn::If": ["OwnSinkQueue", {"Fn::GetAtt": ["SinkQueue", "Arn"]}, {"Ref": "SinkTarget"}]}:
+            return "the sink"
+    raise AssertionError(resource)
+
+
+def actions(action: Any) -> set[str]:
+    if action == TO_SINK:
+        return {"the sink's one action"}
+    return {action} if isinstance(action, str) else set(action)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_function_may_do_what_it_needs_and_nothing_else(step: str, resources: dict[str, Any]) -> None:
+    allowed = {target(one["Resource"]): actions(one["Action"]) for one in statements(resources[f"{step.title()}Role"])}
+    assert allowed == NEEDS[step]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_role_has_no_wildcard_and_no_second_policy(step: str, resources: dict[str, Any]) -> None:
+    role = resources[f"{step.title()}Role"]
+    assert "*" not in json.dumps(role)
+    managed = role["Properties"].get("ManagedPolicyArns")
+    assert managed == (
+        {"Fn::If": ["WithHandlerPolicy", [{"Ref": "HandlerPolicy"}], {"Ref": "AWS::NoValue"}]}
+        if step == "process"
+        else None
+    )
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_each_function_has_its_own_role_that_only_lambda_takes_on(step: str, resources: dict[str, Any]) -> None:
+    assert resources[f"{step.title()}Function"]["Properties"]["Role"] == {"Fn::GetAtt": [f"{step.title()}Role", "Arn"]}
+    (trust,) = resources[f"{step.title()}Role"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+
+
+def test_sam_adds_no_role_and_no_policy_of_its_own(resources: dict[str, Any]) -> None:
+    made = {name for name, one in resources.items() if one["Type"].startswith("AWS::IAM::")}
+    assert made == {f"{step.title()}Role" for step in STEPS}
+
+
+def test_process_may_do_one_thing_with_its_sink_and_nothing_without_one(template: dict[str, Any]) -> None:
+    assert {name: one["Allow"] for name, one in template["Mappings"]["SinkAction"].items()} == SINK_ACTIONS
+    (sink,) = (
+        one["Fn::If"]
+        for one in template["Resources"]["ProcessRole"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
+        if "Fn::If" in one
+    )
+    assert sink[0] == "MayUseSink"
+    assert sink[2] == {"Ref": "AWS::NoValue"}
+
+
+def test_nobody_may_delete_items_or_cursors_or_make_tables(resources: dict[str, Any]) -> None:
+    everything = json.dumps([resources[f"{step.title()}Role"] for step in STEPS])
+    for action in ("dynamodb:BatchWriteItem", "dynamodb:PartiQLDelete", "dynamodb:CreateTable", "dynamodb:DeleteTable"):
+        assert action not in everything
+    for step in STEPS:
+        for one in statements(resources[f"{step.title()}Role"]):
+            if target(one["Resource"]) in {"ItemsTable.Arn", "CursorTable.Arn"}:
+                assert "dynamodb:DeleteItem" not in one["Action"]

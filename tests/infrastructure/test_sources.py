@@ -1,0 +1,137 @@
+"""Queues and mappings lose nothing silently, hold nobody up for ever, and keep the order where it matters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+FAILURES = {"OnFailure": {"Destination": {"Fn::GetAtt": ["StreamFailures", "Arn"]}}}
+STREAMS = {
+    "AdvanceFunctionItems": {"Fn::GetAtt": ["ItemsTable", "StreamArn"]},
+    "ProcessFunctionCursor": {"Fn::GetAtt": ["CursorTable", "StreamArn"]},
+    "EnqueueKinesisMapping": {"Ref": "KinesisSource"},
+}
+QUEUES = {
+    "EnqueueFunctionQueue": {"Fn::GetAtt": ["EnqueueQueue", "Arn"]},
+    "ProcessFunctionRetry": {"Fn::GetAtt": ["RetryQueue", "Arn"]},
+}
+FOURTEEN_DAYS = 14 * 86_400
+
+
+def mapping(resources: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = resources[name]["Properties"]
+    return found
+
+
+def test_all_mappings_of_the_template_are_looked_at(resources: dict[str, Any]) -> None:
+    found = {name for name, one in resources.items() if one["Type"] == "AWS::Lambda::EventSourceMapping"}
+    assert found == set(STREAMS) | set(QUEUES)
+
+
+@pytest.mark.parametrize("name", STREAMS | QUEUES)
+def test_a_mapping_reports_what_failed_and_filters_nothing(name: str, resources: dict[str, Any]) -> None:
+    properties = mapping(resources, name)
+    assert properties["EventSourceArn"] == (STREAMS | QUEUES)[name]
+    assert properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert "FilterCriteria" not in properties
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_is_read_from_its_beginning_and_never_held_up_for_ever(name: str, resources: dict[str, Any]) -> None:
+    properties = mapping(resources, name)
+    assert properties["StartingPosition"] == "TRIM_HORIZON"
+    assert properties["BisectBatchOnFunctionError"] is True
+    assert 1 <= properties["MaximumRetryAttempts"] <= 100
+    assert properties["DestinationConfig"] == FAILURES
+    assert properties["ParallelizationFactor"]
+    assert properties.get("MaximumRecordAgeInSeconds", 60) >= 60
+
+
+@pytest.mark.parametrize("name", [name for name in STREAMS if name != "EnqueueKinesisMapping"])
+def test_a_wake_is_given_up_after_hours_at_most_because_the_sweep_wakes_too(
+    name: str, resources: dict[str, Any]
+) -> None:
+    assert mapping(resources, name)["MaximumRecordAgeInSeconds"] <= 6 * 3600
+
+
+def test_a_kinesis_record_is_kept_as_long_as_the_stream_keeps_it(resources: dict[str, Any]) -> None:
+    assert "MaximumRecordAgeInSeconds" not in mapping(resources, "EnqueueKinesisMapping")
+
+
+def test_batches_of_sqs_over_ten_have_a_window(resources: dict[str, Any]) -> None:
+    for name in QUEUES:
+        properties = mapping(resources, name)
+        assert properties["BatchSize"] <= 10 or properties["MaximumBatchingWindowInSeconds"] >= 1, name
+
+
+def test_the_items_stream_runs_advance_only_when_wanted(resources: dict[str, Any], defaults: dict[str, str]) -> None:
+    assert mapping(resources, "AdvanceFunctionItems")["Enabled"] == {"Fn::If": ["WithAdvance", True, False]}
+    assert defaults["AdvanceTrigger"] == "Disabled"
+    assert "Enabled" not in mapping(resources, "ProcessFunctionCursor")
+
+
+@pytest.mark.parametrize(
+    ("queue", "dead"), [("EnqueueQueue", "EnqueueDeadLetters"), ("RetryQueue", "RetryDeadLetters")]
+)
+def test_a_queue_sets_aside_what_fails_again_and_again(queue: str, dead: str, resources: dict[str, Any]) -> None:
+    redrive = resources[queue]["Properties"]["RedrivePolicy"]
+    assert redrive["deadLetterTargetArn"] == {"Fn::GetAtt": [dead, "Arn"]}
+    assert redrive["maxReceiveCount"] >= 5
+    assert resources[dead]["Properties"]["MessageRetentionPeriod"] == FOURTEEN_DAYS
+    assert (
+        resources[dead]["Properties"]["MessageRetentionPeriod"]
+        >= resources[queue]["Properties"]["MessageRetentionPeriod"]
+    )
+
+
+def test_a_message_is_not_handed_out_again_while_a_function_may_be_at_it(
+    template: dict[str, Any], defaults: dict[str, str]
+) -> None:
+    functions = template["Resources"]
+    assert functions["EnqueueFunction"]["Properties"]["Timeout"] * 6 <= int(defaults["VisibilityTimeout"])
+    assert functions["ProcessFunction"]["Properties"]["Timeout"] == {"Ref": "ProcessTimeout"}
+    assert int(defaults["ProcessTimeout"]) * 6 <= int(defaults["VisibilityTimeout"])
+
+
+def test_the_sink_queue_keeps_the_order_of_each_queue_and_moves_nothing_aside(resources: dict[str, Any]) -> None:
+    sink = resources["SinkQueue"]
+    assert sink["Condition"] == "OwnSinkQueue"
+    assert sink["Properties"]["FifoQueue"] is True
+    assert sink["Properties"]["DeduplicationScope"] == "messageGroup"
+    assert sink["Properties"]["FifoThroughputLimit"] == "perMessageGroupId"
+    assert "RedrivePolicy" not in sink["Properties"]
+
+
+def test_every_queue_is_encrypted(resources: dict[str, Any]) -> None:
+    for name, one in resources.items():
+        if one["Type"] == "AWS::SQS::Queue":
+            assert one["Properties"]["SqsManagedSseEnabled"] is True, name
+
+
+def test_the_sweep_ends_before_its_next_run_and_is_not_repeated(resources: dict[str, Any]) -> None:
+    assert resources["SweepFunction"]["Properties"]["Timeout"] < 60
+    (again,) = (one for one in resources.values() if one["Type"] == "AWS::Lambda::EventInvokeConfig")
+    assert again["Properties"]["MaximumRetryAttempts"] == 0
+    rules = {
+        one["Properties"]["ScheduleExpression"]["Ref"]
+        for one in resources.values()
+        if one["Type"] == "AWS::Events::Rule"
+    }
+    assert rules == {"SweepSchedule", "SweepAllSchedule"}
+
+
+def test_the_http_api_is_off_by_default_and_closed_to_strangers(
+    resources: dict[str, Any], defaults: dict[str, str]
+) -> None:
+    assert defaults["HttpApi"] == "Disabled"
+    api = {name: one for name, one in resources.items() if one["Type"].startswith("AWS::ApiGatewayV2::")}
+    assert {one["Condition"] for one in api.values()} == {"WithHttpApi"}
+    (route,) = (one["Properties"] for one in api.values() if one["Type"] == "AWS::ApiGatewayV2::Route")
+    assert route["AuthorizationType"] == "AWS_IAM"
+
+
+def test_every_function_writes_to_a_log_group_that_forgets(resources: dict[str, Any]) -> None:
+    for step in ("Enqueue", "Advance", "Process", "Sweep"):
+        assert resources[f"{step}Function"]["Properties"]["LoggingConfig"] == {"LogGroup": {"Ref": f"{step}Logs"}}
+        assert resources[f"{step}Logs"]["Properties"]["RetentionInDays"] == {"Ref": "LogRetention"}

@@ -1,0 +1,26 @@
+"""Messages, and several processes on the same tables in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stream_sort import StreamSorter
+
+if TYPE_CHECKING:
+    from stream_sort.stores.memory import MemoryTables
+
+
+def message(seq: int, queue: str = "q", **fields: Any) -> dict[str, Any]:
+    return {"queue": queue, "seq": seq, **fields}
+
+
+def tables_of(sorter: StreamSorter) -> MemoryTables:
+    return sorter.stores.cursors._tables  # type: ignore[attr-defined]
+
+
+def beside(sorter: StreamSorter, **options: Any) -> StreamSorter:
+    """Another process on the same tables."""
+    other = StreamSorter.in_memory(**options)
+    tables = tables_of(other)
+    tables.queues, tables.cursors = tables_of(sorter).queues, tables_of(sorter).cursors
+    return other

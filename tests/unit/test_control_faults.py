@@ -1,0 +1,250 @@
+"""Throttles, lost replies, cancelled transactions and effects that cannot be, on real tables of moto's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+from moto import mock_aws
+
+from stream_sort import EffectRefused, SettingsError, StoreError, StoreUnavailable, StreamSorter, TransactionTooLarge
+from stream_sort.core.batch import Transaction
+from stream_sort.core.consumption import Checkpoint, DeadLetter, Subscription
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.ports import ControlStore
+
+ROW = Checkpoint("billing", "q", 4, run="run 1")
+NEW = replace(ROW, seq=5, version=1)
+LETTER = DeadLetter("q", 5, "ValueError: no", 5, 1_700_000_000.0)
+LOST_REPLY = ReadTimeoutError(endpoint_url="http://slow")
+
+
+def failure(code: str, *reasons: str) -> ClientError:
+    response: dict[str, Any] = {"Error": {"Code": code, "Message": "so it is"}, "ResponseMetadata": {}}
+    if reasons:
+        response["CancellationReasons"] = [{"Code": reason} for reason in reasons]
+    return ClientError(response, "TransactWriteItems")  # type: ignore[arg-type]
+
+
+class Faulty:
+    """A client that fails as it is told to, before or after a call was done."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.meta = client.meta
+        self.before: dict[str, list[Exception]] = {}
+        self.after: dict[str, list[Exception]] = {}
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+
+    def __getattr__(self, method: str) -> Any:
+        def call(**request: Any) -> Any:
+            self.requests.append((method, request))
+            if self.before.get(method):
+                raise self.before[method].pop(0)
+            body = getattr(self._client, method)(**request)
+            if self.after.get(method):
+                raise self.after[method].pop(0)
+            return body
+
+        return call
+
+
+@pytest.fixture
+def client() -> Iterator[Faulty]:
+    with mock_aws():
+        real = boto3.client("dynamodb", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="y")
+        StreamSorter(client=real).create_tables()
+        real.create_table(
+            TableName="Effects",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        )
+        yield Faulty(real)
+        real.close()
+
+
+@pytest.fixture
+def control(client: Faulty) -> ControlStore:
+    control = StreamSorter(client=client, deadline=0.5, in_flight=1).stores.control("Control")
+    control.create_table()
+    control.create(ROW)
+    client.requests.clear()
+    return control
+
+
+def put(*names: str, table: str = "Effects", **fields: Any) -> Transaction:
+    transaction = Transaction()
+    for name in names:
+        transaction.put(table, {"id": name, **fields})
+    return transaction
+
+
+def standing(control: ControlStore) -> Checkpoint | None:
+    return control.standing("billing", "q").checkpoint
+
+
+def test_i8_a_commit_whose_reply_was_lost_is_known_as_our_own(client: Faulty, control: ControlStore) -> None:
+    client.after = {"put_item": [LOST_REPLY]}
+    commit = control.commit(ROW, NEW)
+    assert (commit.checkpoint, commit.put(NEW)) == (NEW, True)
+    client.after = {"put_item": [LOST_REPLY]}
+    assert not control.commit(ROW, replace(NEW, run="run 2")).put(replace(NEW, run="run 2"))
+
+
+def test_i4_a_transaction_whose_reply_was_lost_is_sent_again_under_the_same_token(
+    client: Faulty, control: ControlStore
+) -> None:
+    client.after = {"transact_write_items": [LOST_REPLY]}
+    assert control.commit(ROW, NEW, put("a").effects).put(NEW)
+    tokens = [request["ClientRequestToken"] for method, request in client.requests if method == "transact_write_items"]
+    assert len(tokens) == 2
+    assert len(set(tokens)) == 1
+    assert standing(control) == NEW
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        failure("TransactionCanceledException", "None", "TransactionConflict"),
+        failure("TransactionCanceledException", "ThrottlingError", "None"),
+        failure("TransactionInProgressException"),
+        failure("ProvisionedThroughputExceededException"),
+    ],
+    ids=str,
+)
+def test_a_transaction_that_met_another_one_is_tried_again(
+    client: Faulty, control: ControlStore, fault: ClientError
+) -> None:
+    client.before = {"transact_write_items": [fault, fault]}
+    assert control.commit(ROW, NEW, put("a").effects).won
+    assert standing(control) == NEW
+
+
+def test_a_transaction_that_never_gets_through_is_unavailable_not_refused(
+    client: Faulty, control: ControlStore
+) -> None:
+    client.before = {"transact_write_items": [failure("TransactionCanceledException", "TransactionConflict")] * 99}
+    with pytest.raises(StoreUnavailable, match="tries"):
+        control.commit(ROW, NEW, put("a").effects)
+    assert standing(control) == ROW
+
+
+def test_a_condition_that_does_not_hold_counts_before_a_conflict(client: Faulty, control: ControlStore) -> None:
+    fault = failure("TransactionCanceledException", "TransactionConflict", "ConditionalCheckFailed")
+    client.before = {"transact_write_items": [fault]}
+    with pytest.raises(EffectRefused, match="Put on table 'Effects'"):
+        control.commit(ROW, NEW, put("a").effects)
+
+
+@pytest.mark.parametrize("method", ["standing", "commit", "checkpoints", "dead_letters_of", "register"])
+def test_i10_a_fault_that_stays_is_never_read_as_empty(client: Faulty, control: ControlStore, method: str) -> None:
+    throttled = [failure("ThrottlingException")] * 99
+    client.before = {name: list(throttled) for name in ("batch_get_item", "put_item", "query", "get_item")}
+    arguments: dict[str, tuple[Any, ...]] = {
+        "commit": (ROW, NEW),
+        "checkpoints": ("billing", ["q"]),
+        "register": (Subscription("billing", "earliest", 0.0),),
+    }
+    with pytest.raises(StoreUnavailable, match="Throttling"):
+        getattr(control, method)(*arguments.get(method, ("billing", "q")))
+
+
+def test_keys_that_were_not_processed_are_asked_for_again(
+    client: Faulty, control: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = client._client.batch_get_item
+
+    def partly(**request: Any) -> Any:
+        tables = request["RequestItems"]
+        first, *rest = tables
+        body = real(RequestItems={first: tables[first]})
+        return body | {"UnprocessedKeys": {table: tables[table] for table in rest}}
+
+    monkeypatch.setattr(client._client, "batch_get_item", partly)
+    assert control.standing("billing", "q", 0).checkpoint == ROW
+    assert [method for method, _ in client.requests] == ["batch_get_item"] * 3
+
+
+def test_two_puts_of_one_item_are_too_large_a_transaction(control: ControlStore) -> None:
+    with pytest.raises(TransactionTooLarge, match="multiple operations on one item"):
+        control.commit(ROW, NEW, put("a", "a").effects)
+    assert standing(control) == ROW
+
+
+def test_more_than_4_mb_is_too_large_a_transaction(control: ControlStore) -> None:
+    names = [str(number) for number in range(11)]
+    assert control.commit(ROW, NEW, put(*names[:10], body="x" * 390_000).effects).won
+    with pytest.raises(TransactionTooLarge, match=r"4,290,\d+ bytes"):
+        control.commit(NEW, replace(NEW, version=2), put(*names, body="ü" * 195_000).effects)
+
+
+@pytest.mark.parametrize(
+    ("transaction", "said"),
+    [
+        (put("a", table="Nowhere"), "no table"),
+        (put("a", body=float("nan")), "Item"),
+        (put("a", body=object()), "Unsupported type"),
+        (put("a", body=10**200), "Item"),
+        (put("a", body="x" * 420_000), "maximum allowed size"),
+    ],
+    ids=["no such table", "nan", "an object", "a huge int", "an item too large"],
+)
+def test_an_effect_that_cannot_be_is_the_handlers_fault(
+    control: ControlStore, transaction: Transaction, said: str
+) -> None:
+    with pytest.raises((EffectRefused, TransactionTooLarge), match=said):
+        control.commit(ROW, NEW, transaction.effects)
+    assert standing(control) == ROW
+
+
+@pytest.mark.parametrize("code", ["ValidationException", "ResourceNotFoundException", "AccessDeniedException"])
+def test_an_error_of_a_transaction_is_an_effects_fault_only_if_it_has_effects(
+    client: Faulty, control: ControlStore, code: str
+) -> None:
+    message = "The provided key element does not match the schema"
+    response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {}}
+    client.before = {"transact_write_items": [ClientError(response, "TransactWriteItems")] * 2}
+    with pytest.raises(EffectRefused, match=r"key element|no table|not allowed"):
+        control.commit(ROW, NEW, put("a").effects)
+    with pytest.raises((StoreError, SettingsError)) as caught:
+        control.commit(ROW, NEW, dead=LETTER)
+    assert not isinstance(caught.value, EffectRefused)
+
+
+def test_values_of_effects_are_plain_python_ones(client: Faulty, control: ControlStore) -> None:
+    value = {"list": [1, 2.5, (True, None)], "bytes": b"\x00", "texts": {"a", "b"}, "floats": {0.5}}
+    control.commit(ROW, NEW, put("a", value=value).effects)
+    item = client.get_item(TableName="Effects", Key={"id": {"S": "a"}})["Item"]["value"]["M"]
+    assert item["list"] == {"L": [{"N": "1"}, {"N": "2.5"}, {"L": [{"BOOL": True}, {"NULL": True}]}]}
+    assert (item["bytes"], sorted(item["texts"]["SS"]), item["floats"]) == ({"B": b"\x00"}, ["a", "b"], {"NS": ["0.5"]})
+
+
+@pytest.mark.parametrize("row", [{}, {"seq": {"S": "five"}}, {"seq": {"N": "5"}}], ids=["empty", "text", "half"])
+def test_a_row_that_others_wrote_is_named_and_no_end_of_the_world(
+    client: Faulty, control: ControlStore, row: dict[str, Any]
+) -> None:
+    client.put_item(TableName="Control", Item={"pk": {"S": "billing#q"}, "sk": {"S": "checkpoint"}, **row})
+    with pytest.raises(StoreError, match="the control table holds a row"):
+        control.standing("billing", "q")
+
+
+def test_attributes_of_a_later_version_are_let_be(client: Faulty, control: ControlStore) -> None:
+    client.update_item(
+        TableName="Control",
+        Key={"pk": {"S": "billing#q"}, "sk": {"S": "checkpoint"}},
+        UpdateExpression="SET mood = :m",
+        ExpressionAttributeValues={":m": {"S": "fine"}},
+    )
+    assert standing(control) == ROW
+
+
+def test_the_control_table_has_a_name_of_its_own(client: Faulty) -> None:
+    with pytest.raises(SettingsError, match="name of its own"):
+        StreamSorter(client=client).stores.control("Cursor")

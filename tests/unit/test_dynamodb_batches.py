@@ -1,0 +1,105 @@
+"""Batches of which a part fails, on a real table of moto's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stream_sort import CredentialsError, MessageTooLarge, StoreUnavailable, StreamSorter
+from stream_sort.core.message import Message
+from stream_sort.core.records import Arrival
+from tests.unit.faulty import DUPLICATE, THROTTLE, THROTTLED, Faulty, arrival, message, refusal, statements
+
+
+@pytest.fixture
+def sorter(client: Faulty) -> StreamSorter:
+    return StreamSorter(client=client, deadline=0.5, in_flight=1)
+
+
+def test_statements_that_were_throttled_are_sent_again_and_the_others_are_not(
+    client: Faulty, sorter: StreamSorter
+) -> None:
+    client.answers["batch_execute_statement"] = [
+        lambda request: statements(request, {}, THROTTLED, {}),
+        lambda request: statements(request, {}),
+    ]
+    result = sorter.put_many(message(seq) for seq in range(3))
+    assert result.accepted == 3
+
+
+def test_what_stays_throttled_is_reported_and_the_rest_is_stored(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put(message(0))
+
+    def one_through(request: dict[str, Any]) -> dict[str, Any]:
+        answers = [{} if statement["Parameters"][1] == {"N": "1"} else THROTTLED for statement in request["Statements"]]
+        return {"Responses": answers}
+
+    client.answers["batch_execute_statement"] = [one_through] * 1_000
+    result = sorter.put_many([message(1), message(2)])
+    assert result.accepted == 1
+    assert [(document["seq"], type(error)) for document, error in result.rejected] == [(2, StoreUnavailable)]
+
+
+def test_a_duplicate_that_was_not_shown_is_fetched(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put_many([message(0, body="first"), message(1)])
+    sorter = StreamSorter(client=client, in_flight=1)
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, DUPLICATE, DUPLICATE)]
+    result = sorter.put_many([message(0, body="second"), message(1)])
+    assert (result.conflicts, result.duplicates) == ([message(0, body="second")], [message(1)])
+    assert "batch_get_item" in client.calls
+
+
+def test_without_the_permission_for_batches_messages_are_stored_one_by_one(
+    client: Faulty, sorter: StreamSorter
+) -> None:
+    client.before = {"batch_execute_statement": [refusal("AccessDeniedException")] * 9}
+    assert sorter.put_many(message(seq) for seq in range(60)).accepted == 60
+    assert client.calls.count("batch_execute_statement") == 1
+    assert client.calls.count("put_item") >= 60
+
+
+def test_field_names_never_become_part_of_a_statement_unless_they_are_plain(
+    client: Faulty, sorter: StreamSorter
+) -> None:
+    hostile = {"x':1}; DELETE": 1, "it's": 2, 'a"b': 3, "ünï": 4, "a,b": 5}
+    assert sorter.put_many(message(seq, **hostile) for seq in range(3)).accepted == 3
+    assert "batch_execute_statement" not in client.calls
+    assert list(sorter.read("q")) == [message(seq, **hostile) for seq in range(3)]
+
+
+def test_duplicates_that_were_not_processed_are_fetched_again(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put_many([message(0), message(1)])
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, DUPLICATE, DUPLICATE)]
+    client.answers["batch_get_item"] = [lambda request: {"Responses": {}, "UnprocessedKeys": request["RequestItems"]}]
+    fresh = StreamSorter(client=client, in_flight=1)
+    before = client.calls.count("put_item")
+    answers = fresh.stores.items.put_many([arrival(0), arrival(1)], 0.0)
+    assert [getattr(answer, "seq", None) for answer in answers] == [0, 1]
+    assert client.calls.count("put_item") == before
+
+
+def test_a_duplicate_that_cannot_be_fetched_is_reported_alone(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put_many([message(0), message(1)])
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, DUPLICATE, {})]
+    client.before = {"batch_get_item": [refusal(THROTTLE)] * 1_000}
+    fresh = StreamSorter(client=client, deadline=0.3, in_flight=1)
+    answers = fresh.stores.items.put_many([arrival(0), arrival(2)], 0.0)
+    assert isinstance(answers[0], StoreUnavailable)
+    assert answers[1] is None
+
+
+def test_expired_credentials_do_not_end_batching(client: Faulty, sorter: StreamSorter) -> None:
+    client.before = {"batch_execute_statement": [refusal("ExpiredTokenException")]}
+    with pytest.raises(CredentialsError):
+        sorter.put_many([message(0), message(1)])
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, {}, {})]
+    assert sorter.put_many([message(0), message(1)]).accepted == 2
+
+
+def test_a_message_only_the_table_finds_too_large_is_named(sorter: StreamSorter) -> None:
+    large = Arrival(Message("q", 0, message(0, body="x" * 420_000), 10), None)
+    with pytest.raises(MessageTooLarge):
+        sorter.stores.items.put(large, 0.0)
+    (answer,) = sorter.stores.items.put_many([large], 0.0)
+    assert isinstance(answer, MessageTooLarge)

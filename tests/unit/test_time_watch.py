@@ -1,0 +1,161 @@
+"""When time is short a run hands over what is left; but never before it got on, and never a trouble."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stream_sort.core.consumption import Wake
+from tests.consumers import Clerk, Office, ends, wake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort import Batch
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office()
+
+
+class Timed:
+    """A run of so many seconds, of which each batch takes some."""
+
+    def __init__(self, office: Office, seconds: float, batch_takes: float) -> None:
+        self._office = office
+        self._end = office.ticks[0] + seconds
+        self._batch_takes = batch_takes
+
+    def takes_time(self, handler: Callable[[Batch], object]) -> Callable[[Batch], object]:
+        def handle(batch: Batch) -> object:
+            self._office.ticks[0] += self._batch_takes
+            return handler(batch)
+
+        return handle
+
+    def left(self) -> float:
+        return self._end - self._office.ticks[0]
+
+
+def run(
+    office: Office, handler: Callable[[Batch], object], *queues: str, seconds: float, takes: float = 1.0
+) -> list[str]:
+    """One invocation; how its queues ended."""
+    timed = Timed(office, seconds, takes)
+    consumer = office.hire(timed.takes_time(handler), batch_size=2)
+    return ends(consumer.process([Wake(queue) for queue in queues or ("q",)], timed.left))
+
+
+def test_what_is_left_is_handed_to_a_new_wake(office: Office) -> None:
+    clerk = Clerk()
+    office.put(*range(10))
+    assert run(office, clerk, seconds=4.5) == ["handed over"]
+    assert (clerk.seqs(), office.waker.sent) == ([0, 1, 2, 3, 4, 5], [("q", 0.0)])
+    while office.waker.sent:
+        office.waker.sent.clear()
+        run(office, clerk, seconds=4.5)
+    assert clerk.seqs() == list(range(10))
+
+
+def test_enough_time_hands_nothing_over(office: Office) -> None:
+    clerk = Clerk()
+    office.put(*range(10))
+    assert run(office, clerk, seconds=60) == ["done"]
+    assert (clerk.seqs(), office.waker.sent) == (list(range(10)), [])
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.001, 1.0])
+def test_even_with_no_time_at_all_a_run_gets_on(office: Office, seconds: float) -> None:
+    clerk = Clerk()
+    office.put(*range(6))
+    office.put(0, queue="other")
+    runs, queues = 0, ["q", "other"]
+    while queues:
+        office.waker.sent.clear()
+        run(office, clerk, *queues, seconds=seconds)
+        queues, runs = [queue for queue, _ in office.waker.sent], runs + 1
+        assert runs < 20
+    assert (clerk.seqs(), clerk.seqs("other")) == (list(range(6)), [0])
+
+
+def test_i7_queues_that_did_not_get_their_turn_are_handed_over_too(office: Office) -> None:
+    clerk = Clerk()
+    names = [f"queue {number}" for number in range(5)]
+    for name in names:
+        office.put(0, queue=name)
+    assert run(office, clerk, *names, seconds=4.0) == ["handed over"] * 5
+    assert [queue for queue, _ in clerk.done] == names[:3]
+    assert [queue for queue, _ in office.waker.sent] == names[3:] + names[:3]
+
+
+def test_a_wake_that_cannot_be_sent_is_reported_back(office: Office) -> None:
+    office.put(*range(6))
+    office.waker.fails = True
+    assert run(office, Clerk(), seconds=1.0) == ["failed"]
+
+
+def test_i7_a_slow_poison_message_is_found_over_several_runs_and_holds_nothing_else_up(office: Office) -> None:
+    """Each run has time for one call of the handler only: it must not begin at the whole chunk again for ever."""
+    clerk = Clerk(poison={3})
+    office.put(*range(8))
+    for _ in range(30):
+        run(office, clerk, seconds=1.5)
+        office.clock.move(1_000)
+    row = office.row()
+    assert row is not None
+    assert row.parked is not None
+    assert (clerk.seqs(), row.parked.seq, row.parked.next_try) == ([0, 1, 2], 3, None)
+    assert row.parked.error == "ValueError: poison 3"
+
+
+def test_a_message_that_never_failed_by_itself_is_not_given_up(office: Office) -> None:
+    clerk = Clerk(poison={1})
+    office.put(0, 1)
+    timed = Timed(office, 1.5, 1.0)
+    consumer = office.hire(timed.takes_time(clerk), on_poison="dead_letter", max_attempts=1)
+    (served,) = consumer.process([Wake("q")], timed.left)
+    assert (served.ended, served.dead, office.waker.sent) == ("parked", [], [("q", 2.0)])
+    assert served.parked is not None
+    assert (served.parked.seq, served.parked.attempts) == (0, 1)
+    office.clock.move(2)
+    (served,) = wake(office.hire(clerk, on_poison="dead_letter", max_attempts=1))
+    assert ([letter.seq for letter in served.dead], clerk.seqs()) == ([1], [0])
+
+
+def test_a_message_given_up_at_the_last_moment_leaves_the_rest_to_a_new_wake(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(0, 1)
+    timed = Timed(office, 1.5, 1.0)
+    consumer = office.hire(timed.takes_time(clerk), batch_size=1, on_poison="dead_letter", max_attempts=1)
+    (served,) = consumer.process([Wake("q")], timed.left)
+    assert (served.ended, [letter.seq for letter in served.dead]) == ("handed over", [0])
+    assert office.waker.sent == [("q", 0.0)]
+
+
+def test_a_handler_that_does_parts_in_transactions_gets_on_in_short_runs(office: Office) -> None:
+    done: list[int] = []
+
+    def handle(batch: Batch) -> int:
+        batch.transaction.put("Effects", {"id": str(batch.seqs[0])})
+        done.append(batch.seqs[0])
+        return batch.seqs[0]
+
+    office.put(*range(4))
+    for _ in range(20):
+        run(office, handle, seconds=1.0)
+        office.clock.move(1_000)
+    effects = office.sorter.stores.control("Control")._control.effects  # type: ignore[attr-defined]
+    assert [effect.request["Item"]["id"] for effect in effects] == ["0", "1", "2", "3"]
+
+
+def test_a_queue_alone_with_its_failure_pauses_before_it_is_tried_again(office: Office) -> None:
+    office.put(0)
+    office.put(0, queue="other")
+    clerk = Clerk(poison={0})
+    consumer = office.hire(clerk)
+    wake(consumer)
+    assert office.pauses == [0.2]
+    wake(consumer, "other")
+    assert office.pauses == [0.2, 0.2]
