@@ -81,18 +81,16 @@ def put(sorter: Sorter, messages: list[Any]) -> Receipts:
 
     Where conflicts are to be raised, each conflicting message is refused with its own error.
     """
-    # Outcomes are found by the identity of the message, so each needs one of its own.
-    own = [dict(message) if isinstance(message, dict) else message for message in messages]
     keys = sorter.options.keys
     try:
-        result = sorter.put_many(own)
+        result = sorter.put_many(messages)
     except SequenceConflict as conflict:
         if conflict.result is None:
             raise
         result = conflict.result
         result.rejected += [(one, SequenceConflict(one[keys.queue], one[keys.seq])) for one in result.conflicts]
         result.conflicts = []
-    return Receipts(own, result, keys)
+    return Receipts(messages, result, keys)
 
 
 def told(error: StreamSortError) -> dict[str, Any]:
@@ -109,7 +107,7 @@ def is_own_fault(error: StreamSortError) -> bool:
 
 
 def _outcomes(messages: list[Any], result: PutResult) -> list[Outcome]:
-    # What is no dict may share its identity with another one; then both are refused for the same reason.
+    # By identity: put_many answers with the very objects it got. What is given twice fares the same twice.
     known: dict[int, Outcome] = {id(message): error for message, error in result.rejected}
     for status, some in (
         (Status.DUPLICATE, result.duplicates),

@@ -41,14 +41,16 @@ def options(
 @app.command()
 def demo(
     messages: Annotated[int, typer.Option(min=100, max=100_000, help="How many messages to send.")] = 3_000,
-    queues: Annotated[int, typer.Option(min=1, max=8, help="Over how many queues.")] = 4,
+    queues: Annotated[int, typer.Option(min=1, max=12, help="Over how many queues.")] = 8,
     seed: Annotated[int, typer.Option(help="Another seed is another shuffle.")] = 1,
+    *,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the stack up; `stream-sort local down` ends it.")] = False,
 ) -> None:
-    """Shuffle messages through a local AWS and watch them come out in order."""
+    """Deploy the app to a local AWS, shuffle messages through it and watch them come out in order."""
     from stream_sort.cli.demo.play import run  # noqa: PLC0415  # loads rich, later boto3
     from stream_sort.cli.demo.traffic import make_traffic  # noqa: PLC0415
 
-    raise typer.Exit(run(make_traffic(messages, queues, seed)))
+    raise typer.Exit(run(make_traffic(messages, queues, seed), keep=keep))
 
 
 def main() -> None:

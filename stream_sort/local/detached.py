@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import LocalStackFailed
 from stream_sort.local import leash
-from stream_sort.local.ministack import POLL, STOP_DEADLINE, MiniStack
+from stream_sort.local.ministack import POLL, MiniStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 LOG = "ministack.log"
+# Its files are many, each function's worker having a layer of its own; a busy machine takes its time to remove them.
+STOP_DEADLINE = 60.0
 
 
 class DetachedMiniStack(MiniStack):

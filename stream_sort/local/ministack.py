@@ -32,6 +32,11 @@ STOP_DEADLINE = leash.PATIENCE + 5.0
 POLL = 0.05
 SLOW_START = 10.0
 LOG_TAIL = 15
+NO_PROFILES = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
 
 
 class MiniStack:
@@ -88,11 +93,14 @@ class MiniStack:
         """A new boto3 client of one of its services; close it when done."""
         import boto3  # noqa: PLC0415  # starting needs no SDK
         from botocore.config import Config  # noqa: PLC0415
+        from botocore.session import Session  # noqa: PLC0415
 
         # No proxies: the environment may name one, which cannot reach this machine.
         options["config"] = Config(proxies={}).merge(options.get("config") or Config())
-        # A session of its own: the default one is shared, and making clients from it is not thread-safe.
-        return boto3.session.Session().client(service, **self.connection, **options)
+        # A session of its own: the default one is shared, and making clients from it is not thread-safe. And one that
+        # knows nothing of the user's profiles, which may say anything.
+        session = boto3.session.Session(botocore_session=Session(session_vars=NO_PROFILES))
+        return session.client(service, **self.connection, **options)
 
     def start(self) -> Self:
         """Start it and wait until it is healthy; raises LocalStackFailed if it does not come up."""

@@ -46,7 +46,7 @@ class Handler:
         return f"import sys; sys.path.insert(0, {folder!r}); import app; app.handler"
 
 
-HANDLERS = [Handler("enqueue", 1.35), Handler("advance", 1.35)]
+HANDLERS = [Handler("enqueue", 1.35), Handler("advance", 1.35), Handler("process", 1.7)]
 
 
 def modules_of(handler: Handler) -> set[str]:

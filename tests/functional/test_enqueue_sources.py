@@ -74,6 +74,12 @@ def test_a_shard_goes_on_at_the_first_record_that_may_yet_be_stored(
     assert sorter.position("good") == 1
 
 
+def test_a_record_of_several_messages_comes_again_for_any_that_may_yet_be_stored(enqueue: Any, dynamo: Table) -> None:
+    dynamo.fail("PutItem", '"bad"')
+    event = kinesis(message(0, "good"), [{"poison": True}, message(0, "bad")])
+    assert enqueue(event) == {"batchItemFailures": [{"itemIdentifier": "number-1"}]}
+
+
 def test_a_kinesis_batch_that_failed_whole_is_raised(enqueue: Any, dynamo: Table) -> None:
     dynamo.fail("PutItem", '"bad"')
     with pytest.raises(StoreUnavailable):

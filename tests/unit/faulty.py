@@ -45,8 +45,8 @@ class Faulty:
         return call
 
 
-def refusal(code: str, status: int = 400, operation: str = "PutItem") -> ClientError:
-    error = {"Error": {"Code": code, "Message": "so it is"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+def refusal(code: str, status: int = 400, operation: str = "PutItem", says: str = "so it is") -> ClientError:
+    error = {"Error": {"Code": code, "Message": says}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(error, operation)  # type: ignore[arg-type]
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
-from stream_sort import CredentialsError, MessageTooLarge, StoreUnavailable, StreamSorter
-from stream_sort.core.message import Message
+from stream_sort import CredentialsError, InvalidMessage, MessageTooLarge, StoreUnavailable, StreamSorter
+from stream_sort.core.message import KeyNames, Message
 from stream_sort.core.records import Arrival
+from stream_sort.inflight import InFlight
+from stream_sort.stores.dynamodb.calls import Calls
+from stream_sort.stores.dynamodb.inserts import Inserts
+from stream_sort.stores.dynamodb.tables import TableNames
 from tests.unit.faulty import DUPLICATE, THROTTLE, THROTTLED, Faulty, arrival, message, refusal, statements
 
 
@@ -103,3 +109,79 @@ def test_a_message_only_the_table_finds_too_large_is_named(sorter: StreamSorter)
         sorter.stores.items.put(large, 0.0)
     (answer,) = sorter.stores.items.put_many([large], 0.0)
     assert isinstance(answer, MessageTooLarge)
+
+
+def test_what_a_batch_decided_stays_so_when_its_next_round_fails(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put(message(0))
+    client.answers["batch_execute_statement"] = [
+        lambda request: statements(request, {}, {**DUPLICATE, "Item": wire(2)}, THROTTLED)
+    ]
+
+    def fail_again(method: str, _: dict[str, Any]) -> None:
+        if client.calls.count("batch_execute_statement") > 1 and method == "batch_execute_statement":
+            raise refusal("InternalServerError", 500)
+
+    client.watch = fail_again
+    result = sorter.put_many(message(seq) for seq in (1, 2, 3))
+    assert (result.accepted, result.duplicates) == (1, [message(2)])
+    assert [(document["seq"], type(error)) for document, error in result.rejected] == [(3, StoreUnavailable)]
+
+
+def wire(seq: int) -> dict[str, Any]:
+    return {"queue": {"S": "q"}, "seq": {"N": str(seq)}}
+
+
+INDEX_KEY = (
+    "One or more parameter values were invalid: Type mismatch for Index Key author Expected: S Actual: N "
+    "IndexName: by_author"
+)
+
+
+def test_i9_a_message_that_an_index_of_the_table_refuses_is_rejected_alone(
+    client: Faulty, sorter: StreamSorter
+) -> None:
+    client.before = {"batch_execute_statement": [refusal("AccessDeniedException")]}
+
+    def refuse(method: str, request: dict[str, Any]) -> None:
+        if method == "put_item" and "N" in request["Item"].get("author", {}):
+            raise refusal("ValidationException", says=INDEX_KEY)
+
+    client.watch = refuse
+    result = sorter.put_many([message(0, author="ada"), message(1, author=5), {"queue": "r", "seq": 0}])
+    assert result.accepted == 2
+    ((refused, error),) = result.rejected
+    assert (refused["seq"], type(error)) == (1, InvalidMessage)
+    assert "Index Key author" in str(error)
+
+
+def test_i7_a_throttled_message_put_alone_delays_no_other_and_all_wait_once(client: Faulty) -> None:
+    sorter = StreamSorter(client=client, deadline=0.3, in_flight=1)
+    client.before = {"batch_execute_statement": [refusal("AccessDeniedException")]}
+
+    def throttle(method: str, request: dict[str, Any]) -> None:
+        if method == "put_item" and request["TableName"] == "Items" and request["Item"]["queue"]["S"] == "hot":
+            raise refusal(THROTTLE)
+
+    client.watch = throttle
+    began = time.monotonic()
+    result = sorter.put_many([*({"queue": "hot", "seq": seq} for seq in range(20)), message(0), message(1)])
+    assert (len(result.rejected), result.accepted, sorter.position("q")) == (20, 2, 1)
+    assert time.monotonic() - began < 2.5, "twenty waits would take 6 seconds"
+
+
+def test_i7_a_table_that_does_not_answer_is_not_asked_for_every_message(client: Faulty) -> None:
+    now = [0.0]
+    calls = Calls(client, 10.0, lambda seconds: now.__setitem__(0, now[0] + seconds), lambda: now[0], lambda: 0.5)
+    inserts = Inserts(calls, TableNames("Items", "Cursor", KeyNames()), InFlight(1))
+
+    def silent(method: str, _: dict[str, Any]) -> None:
+        now[0] += 5.0
+        raise ReadTimeoutError(endpoint_url=method)
+
+    client.before = {"batch_execute_statement": [refusal("AccessDeniedException")]}
+    inserts.many([wire(0), wire(1)])
+    client.calls.clear()
+    client.watch = silent
+    answers = inserts.many([wire(seq) for seq in range(2, 22)])
+    assert {type(answer) for answer in answers} == {StoreUnavailable}
+    assert client.calls == ["put_item"] * 2

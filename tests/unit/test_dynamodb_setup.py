@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from botocore.exceptions import NoCredentialsError
+from botocore.exceptions import (
+    CredentialRetrievalError,
+    NoCredentialsError,
+    SSOTokenLoadError,
+    TokenRetrievalError,
+    UnauthorizedSSOTokenError,
+)
 
-from stream_sort import AccessDenied, CredentialsError, SettingsError, StoreError, StreamSorter, TableNotFound
+from stream_sort import AccessDenied, CredentialsError, SettingsError, StoreError, StreamSorter, Sweeper, TableNotFound
 from stream_sort.core.message import KeyNames
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.connection import make_client
@@ -20,6 +26,9 @@ def sorter(client: Faulty) -> StreamSorter:
     return StreamSorter(client=client, deadline=0.5, in_flight=1)
 
 
+NO_SCHEMA = "The provided key element does not match the schema"
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "says"),
     [
@@ -27,7 +36,11 @@ def sorter(client: Faulty) -> StreamSorter:
         (refusal("AccessDeniedException"), AccessDenied, "dynamodb:GetItem on table 'Cursor'"),
         (refusal("ExpiredTokenException"), CredentialsError, "log in again"),
         (NoCredentialsError(), CredentialsError, "AWS_PROFILE"),
-        (refusal("SomethingNew"), StoreError, "SomethingNew"),
+        (CredentialRetrievalError(provider="custom-process", error_msg="exit 1"), CredentialsError, "log in again"),
+        (SSOTokenLoadError(profile_name="work", error_msg="no token"), CredentialsError, "log in again"),
+        (UnauthorizedSSOTokenError(), CredentialsError, "log in again"),
+        (TokenRetrievalError(provider="sso", error_msg="expired"), CredentialsError, "log in again"),
+        (refusal("ValidationException", says=NO_SCHEMA), SettingsError, "check queue_key and seq_key"),
     ],
     ids=str,
 )
@@ -79,7 +92,7 @@ def test_one_table_cannot_be_both(client: Faulty) -> None:
 def test_rows_that_others_wrote_are_named_not_stumbled_over(client: Faulty, sorter: StreamSorter) -> None:
     client.put_item(TableName="Cursor", Item={"queue": {"S": "foreign"}})
     client.put_item(TableName="Items", Item={"queue": {"S": "half"}, "seq": {"N": "0.5"}})
-    with pytest.raises(SettingsError, match="without 'seq'"):
+    with pytest.raises(StoreError, match="without 'seq'"):
         sorter.position("foreign")
     with pytest.raises(StoreError, match=r"'seq' = 0\.5, which is no whole number"):
         sorter.gaps("half")
@@ -113,3 +126,38 @@ def test_no_region_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     with pytest.raises(SettingsError, match="AWS_REGION"):
         StreamSorter()
+
+
+def test_an_error_nobody_knows_is_that_of_its_queue(client: Faulty, sorter: StreamSorter) -> None:
+    client.before = {"get_item": [refusal("SomethingNew")] * 9}
+    with pytest.raises(StoreError, match="SomethingNew"):
+        sorter.put(message(0))
+    ((_, error),) = sorter.put_many([message(0)]).rejected
+    assert (type(error), "SomethingNew" in str(error)) == (StoreError, True)
+
+
+def test_i7_a_row_that_others_wrote_keeps_no_other_queue_from_being_put(client: Faulty, sorter: StreamSorter) -> None:
+    client.put_item(TableName="Cursor", Item={"queue": {"S": "foreign"}})
+    client.put_item(TableName="Cursor", Item={"queue": {"S": "half"}, "seq": {"N": "1.5"}})
+    result = sorter.put_many([*({"queue": queue, "seq": 0} for queue in ("foreign", "half")), message(0), message(1)])
+    assert (result.accepted, [document["queue"] for document, _ in result.rejected]) == (2, ["foreign", "half"])
+    assert sorter.position("q") == 1
+
+
+def test_a_sweep_without_the_index_says_what_is_missing(client: Faulty, sorter: StreamSorter) -> None:
+    client.before = {
+        "query": [refusal("ValidationException", says="The table does not have the specified index: waiting")]
+    }
+    with pytest.raises(SettingsError, match="lacks an index that create_tables would make"):
+        Sweeper(sorter).sweep()
+
+
+@pytest.mark.parametrize(
+    "stream", [None, {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}], ids=["none", "other"]
+)
+def test_a_cursor_table_without_the_stream_that_consumers_follow_is_refused(client: Faulty, stream: Any) -> None:
+    request = cursor_table(TableNames("Items", "Silent", KeyNames()))
+    del request["StreamSpecification"]
+    client.create_table(**request, **({} if stream is None else {"StreamSpecification": stream}))
+    with pytest.raises(SettingsError, match="without the stream that consumers follow"):
+        StreamSorter(cursor_table="Silent", client=client).create_tables()

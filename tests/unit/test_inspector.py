@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_sort import InvalidInput, InvalidQueue, MissingItems, StreamSorter
+from stream_sort import InvalidInput, InvalidQueue, MissingItems, QueueExists, StreamSorter
 from stream_sort.core.message import KeyNames, check_message
 from stream_sort.core.records import Arrival, Tombstones
 from tests.unit.queues import beside, message, tables_of

@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import InvalidInput, InvalidMessage, SequenceConflict, StoreUnavailable, StreamSorter
+from stream_sort import InvalidInput, InvalidMessage, SequenceConflict, StreamSorter
 from stream_sort.hints import Hint, Hints
 from stream_sort.inflight import InFlight
-from stream_sort.testing.clock import MovableClock
+from stream_sort.testing import MovableClock
+from tests.unit.queues import message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def message(seq: int, queue: str = "q", **fields: Any) -> dict[str, Any]:
-    return {"queue": queue, "seq": seq, **fields}
 
 
 @pytest.mark.parametrize("window", [1, 2, 7, 1_000])
@@ -156,42 +153,6 @@ def test_what_a_broken_source_gave_before_is_stored() -> None:
     assert sorter.position("q") == 3
 
 
-def test_i10_an_unreadable_cursor_rejects_its_queue_and_no_other() -> None:
-    sorter = StreamSorter.in_memory()
-    cursors = sorter.stores.cursors
-    get = cursors.get
-
-    def failing(queue: str) -> Any:
-        if queue == "bad":
-            raise StoreUnavailable("throttled", table="Cursor", operation="GetItem")
-        return get(queue)
-
-    cursors.get = failing  # type: ignore[method-assign]
-    result = sorter.put_many([message(0, "bad"), message(0, "good"), message(1, "bad")])
-    assert [document["seq"] for document, _ in result.rejected] == [0, 1]
-    assert all(isinstance(error, StoreUnavailable) and error.retryable for _, error in result.rejected)
-    assert sorter.position("good") == 0
-    assert sorter.stores.items.highest("bad") is None
-
-
-def test_i7_a_queue_that_cannot_be_advanced_is_named_and_delays_no_other() -> None:
-    sorter = StreamSorter.in_memory()
-    sorter.put(message(0, "bad"))
-    items = sorter.stores.items
-    look = items.look
-
-    def failing(queue: str, after: int, limit: int) -> Any:
-        if queue == "bad":
-            raise StoreUnavailable("throttled", table="Items", operation="Query")
-        return look(queue, after, limit)
-
-    items.look = failing  # type: ignore[method-assign]
-    result = sorter.put_many([message(1, "bad"), message(0, "good")])
-    assert result.accepted == 2
-    assert [queue for queue, _ in result.stalled] == ["bad"]
-    assert sorter.position("good") == 0
-
-
 def test_memory_does_not_grow_with_the_number_of_messages() -> None:
     sorter = StreamSorter.in_memory()
     sorter.put(message(0))
@@ -219,3 +180,33 @@ def test_memory_does_not_grow_with_the_number_of_messages() -> None:
     assert result.accepted == 300_000
     assert max(grown) - min(grown) < 30_000_000
     print(f"resident between windows: {min(grown):,} to {max(grown):,} bytes; peak with 50,000 stored: {peak:,}")
+
+
+def test_a_source_that_gives_one_dict_again_and_again_is_stored_as_it_was_each_time() -> None:
+    sorter = StreamSorter.in_memory()
+    sorter.put(message(2, body=["another"]))
+
+    def source() -> Iterator[dict[str, Any]]:
+        document: dict[str, Any] = {"queue": "q", "body": []}
+        for seq in (0, 1, 2, 2, 3, 3):
+            document["seq"] = seq
+            document["body"].append(seq)
+            yield document
+
+    result = sorter.put_many(source())
+    bodies = [[0], [0, 1], ["another"], [0, 1, 2, 2, 3]]
+    assert list(sorter.read("q")) == [message(seq, body=body) for seq, body in enumerate(bodies)]
+    assert result.accepted == 3
+    assert result.conflicts == [
+        message(2, body=[0, 1, 2]),
+        message(2, body=[0, 1, 2, 2]),
+        message(3, body=[0, 1, 2, 2, 3, 3]),
+    ]
+
+
+def test_outcomes_name_the_objects_that_were_given() -> None:
+    sorter = StreamSorter.in_memory()
+    given = [message(0), message(0), message(0, body=1), message(-1), {"queue": "q"}]
+    result = sorter.put_many(given)
+    named = [*result.duplicates, *result.conflicts, *(document for document, _ in result.rejected)]
+    assert [id(document) for document in named] == [id(document) for document in given[1:]]

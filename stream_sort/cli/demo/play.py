@@ -1,47 +1,64 @@
-"""`stream-sort demo`: a local AWS, a few thousand shuffled messages, a gap, and a verdict that was checked."""
+"""`stream-sort demo`: the whole app on a local AWS, under a load that is shuffled, doubled, gapped and poisoned."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from stream_sort import StreamSorter
-from stream_sort.cli.demo.senders import WRITERS, Board, Senders
+from stream_sort.cli.demo.board import Board
+from stream_sort.cli.demo.cost import costs_of
+from stream_sort.cli.demo.scout import Scout
+from stream_sort.cli.demo.senders import WRITERS, Senders
 from stream_sort.cli.demo.verdict import judge
 from stream_sort.cli.demo.view import View
 from stream_sort.errors import StreamSortError
-from stream_sort.local.ministack import MiniStack
+from stream_sort.local.stack import LocalStack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream_sort.cli.demo.traffic import Traffic
 
-ITEMS_TABLE, CURSOR_TABLE = "Items", "Cursor"
 INTERRUPTED = 130
+PATIENCE = 120.0
+# A body that cannot be stored is tried this often, then SQS sets it aside; a short time between two tries, for a demo.
+PARAMETERS = {"VisibilityTimeout": "3"}
 
 
-def run(traffic: Traffic) -> int:
+def run(traffic: Traffic, *, keep: bool = False) -> int:
     """Run the demo on this terminal; answers the exit code, 0 only if everything came out in order."""
     view = View(Console(highlight=False))
     try:
-        view.step("Start a local AWS (no Docker, no account, gone when this ends)")
-        with (
-            MiniStack(report=view.say) as stack,
-            closing(stack.client("dynamodb")) as client,
-            closing(stack.client("dynamodbstreams")) as streams,
-        ):
-            return 0 if _Demo(view, traffic, client, streams).play() else 1
+        stays = "it stays up" if keep else "gone when this ends"
+        view.step(f"Deploy template.yaml to a local AWS (no Docker, no account, {stays})")
+        stack = _deploy(view, keep=keep)
+        try:
+            return 0 if _Demo(view, traffic, stack).play() else 1
+        finally:
+            if not keep:
+                stack.down()
     except KeyboardInterrupt:
-        view.say("Stopped by Ctrl-C; the local AWS is gone, nothing is left behind.")
+        view.say("Stopped by Ctrl-C" + ("." if keep else "; the local AWS is gone, nothing is left behind."))
         return INTERRUPTED
     except StreamSortError as error:
         view.verdict(str(error), good=False)
         return 1
+
+
+def _deploy(view: View, *, keep: bool) -> LocalStack:
+    if not keep:
+        return LocalStack.leashed(parameters=PARAMETERS, report=view.say)
+    LocalStack.take_down()
+    return LocalStack.up(parameters=PARAMETERS, report=view.say)
 
 
 def _this_command() -> str:
@@ -50,69 +67,141 @@ def _this_command() -> str:
     return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else "stream-sort"
 
 
-@dataclass(frozen=True, slots=True)
-class _Demo:
-    """One demo on a local AWS that runs."""
+@dataclass(slots=True)
+class _Saboteur:
+    """Kills a function's processes when so much has been sent."""
 
-    view: View
-    traffic: Traffic
-    client: Any
-    streams: Any
+    stack: LocalStack
+    moments: list[tuple[int, str]]
+    killed: list[str] = field(default_factory=list)
+
+    def strike(self, sent: int) -> None:
+        """Do what is due; a function that does not run just now is waited for."""
+        while self.moments and sent >= self.moments[0][0]:
+            step = self.moments[0][1]
+            workers = self.stack.workers(step)
+            if not workers:
+                return
+            with suppress(ProcessLookupError):
+                os.kill(workers[0], signal.SIGKILL)
+                self.killed.append(step)
+            self.moments.pop(0)
+
+
+class _Demo:
+    """One demo on a stack that is up."""
+
+    def __init__(self, view: View, traffic: Traffic, stack: LocalStack) -> None:
+        self._view = view
+        self._traffic = traffic
+        self._stack = stack
+        self._board = Board(traffic.lengths)
+        self._senders = Senders(stack, self._board)
 
     def play(self) -> bool:
         """All steps; whether everything came out in order."""
-        view, traffic = self.view, self.traffic
-        board = Board(traffic.lengths)
-        sorter = self._sorter()
-        sorter.create_tables()
-        view.say(f"made the tables {ITEMS_TABLE} and {CURSOR_TABLE}")
-        self.client.meta.events.register("provide-client-params.dynamodb.*", board.count_request)
-        self._send(board)
-        self._explain(sorter)
-        self._close_gap(sorter, board)
-        return self._judge(sorter, board)
+        with Scout(self._stack, self._board) as scout:
+            self._send(scout)
+            self._explain()
+            self._close_gap(scout)
+            self._await_poison()
+        return self._judge(scout)
 
-    def _sorter(self) -> StreamSorter:
-        return StreamSorter(items_table=ITEMS_TABLE, cursor_table=CURSOR_TABLE, client=self.client)
-
-    def _send(self, board: Board) -> None:
-        traffic, view = self.traffic, self.view
-        sent = sum(map(len, traffic.calls))
-        view.step(f"Send {sent:,} messages to {len(traffic.lengths)} queues: shuffled, some twice, one held back")
-        singles = sum(len(call) == 1 for call in traffic.calls)
-        view.say(f"{WRITERS} writers at once, {singles:,} puts and {len(traffic.calls) - singles:,} batches")
+    def _send(self, scout: Scout) -> None:
+        traffic, view = self._traffic, self._view
+        total = sum(len(parcel.messages) for parcel in traffic.parcels)
+        view.step(f"Send {total:,} messages to {len(traffic.lengths)} queues: shuffled, some twice, one held back")
+        invokes = sum(parcel.by_invoke for parcel in traffic.parcels)
+        view.say(f"{WRITERS} writers at once: {invokes:,} direct invokes, all else through SQS; one body is poison")
+        steps = ("process", "enqueue", "process")
+        saboteur = _Saboteur(self._stack, [(total * n // 4, step) for n, step in enumerate(steps, 1)])
+        self._senders.send_poison()
         began = time.monotonic()
-        with view.watch(board) as watch:
-            Senders(self._sorter, board).send(traffic, watch.refresh, watch.every)
+        with view.watch(self._board) as watch:
+
+            def look() -> None:
+                watch.refresh()
+                scout.check()
+                saboteur.strike(self._board.total("sent"))
+
+            self._senders.send(traffic, look, watch.every)
+            view.say("all sent; waiting until everything that can come out has come out")
+            held_back = self._held_back()
+            self._wait(lambda: self._board.total("delivered") >= traffic.total - held_back, look, watch.every)
         seconds = time.monotonic() - began
-        view.say(f"sent in {seconds:.1f} s; all stored, and released as far as each queue is whole")
+        killed = ", ".join(saboteur.killed) or "none"
+        view.say(f"{self._board.total('delivered'):,} delivered in {seconds:.1f} s; Lambda processes killed: {killed}")
 
-    def _explain(self, sorter: StreamSorter) -> None:
-        queue = self.traffic.held_back["queue"]
-        self.view.step(f'Ask why "{queue}" is stuck')
-        self.view.explain(sorter.explain(queue), time.time())
+    def _held_back(self) -> int:
+        """How many messages cannot come out before the missing one is there."""
+        missing = self._traffic.held_back
+        return int(self._traffic.lengths[missing["queue"]] - missing["seq"])
 
-    def _close_gap(self, sorter: StreamSorter, board: Board) -> None:
-        missing = self.traffic.held_back
-        self.view.step(f"Send the missing message: seq {missing['seq']:,}")
-        with self.view.watch(board):
-            advance = sorter.put(missing)
-            board.note(missing["queue"], 1, advance)
-        jump = f"jumped from {advance.old:,} to {advance.new:,}: {len(advance):,} messages released by one put"
-        self.view.say(f'"{advance.queue}" {jump}')
+    def _wait(self, until: Callable[[], bool], look: Callable[[], None], every: float) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not until():
+            if time.monotonic() > deadline:
+                raise StreamSortError(f"not done after {PATIENCE:.0f} s; {self._where_it_is()}")
+            time.sleep(every)
+            look()
 
-    def _judge(self, sorter: StreamSorter, board: Board) -> bool:
-        self.view.step("Read it all back, and the stream of cursor moves, and compare")
-        verdicts = judge(sorter, self.streams, CURSOR_TABLE, self.traffic.lengths)
-        self.view.results(board, verdicts)
+    def _where_it_is(self) -> str:
+        counts = self._board.counts.items()
+        behind = [f"{queue!r} delivered {one.delivered:,} of {one.released:,} released" for queue, one in counts]
+        return "; ".join(behind)
+
+    def _explain(self) -> None:
+        queue = self._traffic.held_back["queue"]
+        self._view.step(f'Ask why "{queue}" is stuck')
+        with closing(self._stack.client("dynamodb")) as client:
+            outputs = self._stack.outputs
+            sorter = StreamSorter(outputs["ItemsTable"], outputs["CursorTable"], client=client)
+            self._view.explain(sorter.explain(queue), time.time())
+
+    def _close_gap(self, scout: Scout) -> None:
+        missing = self._traffic.held_back
+        self._view.step(f"Send the missing message: seq {missing['seq']:,}")
+        with self._view.watch(self._board) as watch:
+            answer = self._senders.put(missing)
+
+            def look() -> None:
+                watch.refresh()
+                scout.check()
+
+            self._wait(lambda: self._board.total("delivered") >= self._traffic.total, look, watch.every)
+            # What comes a second time comes now.
+            time.sleep(1.0)
+        advance = answer["advances"][0]
+        jump = f"jumped from {advance['old']:,} to {advance['new']:,}: {advance['released']:,} messages released"
+        self._view.say(f'"{missing["queue"]}" {jump} by one message')
+
+    def _await_poison(self) -> None:
+        url = self._stack.outputs["EnqueueDeadLettersUrl"]
+        with closing(self._stack.client("sqs")) as sqs:
+
+            def is_there() -> bool:
+                asked = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
+                return int(asked["Attributes"]["ApproximateNumberOfMessages"]) > 0
+
+            self._wait(is_there, lambda: None, 0.5)
+        self._view.say("the poison body held up nobody: it lies in the dead letters of the enqueue queue")
+
+    def _judge(self, scout: Scout) -> bool:
+        view, board = self._view, self._board
+        view.step("Compare what came out of the sink with what was sent")
+        verdicts = judge(scout.delivered, self._traffic.lengths)
+        view.results(board, verdicts)
+        view.facts(costs_of(self._stack, self._traffic.total))
         problems = [f'"{verdict.queue}": {verdict.problem}' for verdict in verdicts if verdict.problem]
         if problems:
-            self.view.verdict("; ".join(problems), good=False)
+            view.verdict("; ".join(problems), good=False)
             return False
-        moves = sum(verdict.moves for verdict in verdicts)
-        self.view.verdict(f"{self.traffic.total:,} messages read back: each once, unchanged, in order", good=True)
-        self.view.say(f"       {moves:,} cursor moves in the stream: one unbroken chain for each queue\n")
-        self.view.say(f"Next: another shuffle   {_this_command()} demo --messages 10000 --queues 8 --seed 2")
-        self.view.say("      your own code     from stream_sort import StreamSorter; see README.md")
-        self.view.say("      what it costs     make bench")
+        view.verdict(f"{self._traffic.total:,} messages came out: every queue in order, nothing missing", good=True)
+        self._say_what_next()
         return True
+
+    def _say_what_next(self) -> None:
+        command = _this_command()
+        self._view.say(f"\n   Next: the same to play with    {command} local up")
+        self._view.say(f"      your own handler           {command} local up --handler my_handler.py:handle")
+        self._view.say("      in your account            sam build && sam deploy --guided")

@@ -1,93 +1,57 @@
-"""Sends the demo's traffic with several writers at once, and counts what they are told."""
+"""Sends the demo's traffic with several writers at once: through SQS, and by invoking the function."""
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.outcomes import Advance, PutResult, Status
-from stream_sort.errors import StreamSortError
+from stream_sort.cli.demo.traffic import POISON
+from stream_sort.errors import LocalStackFailed, StreamSortError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from stream_sort.cli.demo.traffic import Message, Traffic
-    from stream_sort.sorter import Sorter
+    from stream_sort.cli.demo.board import Board
+    from stream_sort.cli.demo.traffic import Message, Parcel, Traffic
+    from stream_sort.local.stack import LocalStack
 
-WRITERS = 4
-
-
-@dataclass(slots=True)
-class Count:
-    """What became of one queue's messages so far."""
-
-    length: int
-    sent: int = 0
-    arrived: int = 0
-    duplicates: int = 0
-    released: int = 0
-    requests: int = 0
-
-    @property
-    def waiting(self) -> int:
-        """How many messages are stored beyond a gap."""
-        return max(0, self.arrived - self.released)
-
-
-class Board:
-    """The counts of all queues. Safe to share by threads."""
-
-    def __init__(self, lengths: dict[str, int]) -> None:
-        self.counts = {queue: Count(length) for queue, length in lengths.items()}
-        self._lock = threading.Lock()
-
-    def note(self, queue: str, sent: int, outcome: Advance | PutResult) -> None:
-        """Add what a call was told."""
-        if isinstance(outcome, PutResult):
-            arrived, duplicates = outcome.accepted, len(outcome.duplicates)
-            released = outcome.released
-        else:
-            arrived, duplicates = outcome.status is Status.ACCEPTED, outcome.status is Status.DUPLICATE
-            released = len(outcome)
-        with self._lock:
-            count = self.counts[queue]
-            count.sent += sent
-            count.arrived += arrived
-            count.duplicates += duplicates
-            count.released += released
-
-    def count_request(self, params: Any, **_: Any) -> None:
-        """Hook for a boto3 client: add a request to the queue that its parameters name."""
-        queue = self._named_in(params)
-        if queue is not None:
-            with self._lock:
-                self.counts[queue].requests += 1
-
-    def _named_in(self, value: Any) -> str | None:
-        if isinstance(value, str):
-            return value if value in self.counts else None
-        inner: Iterable[Any] = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        return next((found for found in map(self._named_in, inner) if found), None)
+WRITERS = 3
+SQS_BATCH = 10
+# A function that is killed under a writer's hands fails its invoke; the writer sends the same again.
+TRIES = 8
 
 
 class Senders:
-    """Several writers, each with a sorter of its own, as separate processes would have."""
+    """Several writers; whatever ends them early ends all of them."""
 
-    def __init__(self, make_sorter: Callable[[], Sorter], board: Board) -> None:
-        self._make_sorter = make_sorter
+    def __init__(self, stack: LocalStack, board: Board) -> None:
+        self._stack = stack
         self._board = board
         self._stop = threading.Event()
+        self.tried_again = 0
 
     def send(self, traffic: Traffic, watch: Callable[[], None], every: float) -> None:
-        """Send it all, calling `watch` now and then; whatever ends this early ends the writers too."""
+        """Send it all, calling `watch` now and then."""
         with ThreadPoolExecutor(WRITERS, thread_name_prefix="writer") as pool:
             try:
-                work = [pool.submit(self._write, traffic.calls[number::WRITERS]) for number in range(WRITERS)]
+                work = [pool.submit(self._write, traffic.parcels[number::WRITERS]) for number in range(WRITERS)]
                 self._watch(work, watch, every)
             finally:
                 self._stop.set()
+
+    def send_poison(self) -> None:
+        """Send a body that is no message."""
+        with closing(self._stack.client("sqs")) as sqs:
+            sqs.send_message(QueueUrl=self._stack.outputs["EnqueueQueueUrl"], MessageBody=POISON)
+
+    def put(self, message: Message) -> dict[str, Any]:
+        """Store one message by invoking the function; its answer."""
+        answer = self._invoke([message])
+        self._board.note_sent(message["queue"], 1)
+        return answer
 
     def _watch(self, work: list[Future[None]], watch: Callable[[], None], every: float) -> None:
         pending = set(work)
@@ -97,20 +61,37 @@ class Senders:
                 writer.result()
             watch()
 
-    def _write(self, calls: list[list[Message]]) -> None:
-        sorter = self._make_sorter()
-        for batch in calls:
-            if self._stop.is_set():
-                return
-            outcome = sorter.put(batch[0]) if len(batch) == 1 else sorter.put_many(batch)
-            if isinstance(outcome, PutResult):
-                _check(outcome)
-            self._board.note(batch[0]["queue"], len(batch), outcome)
+    def _write(self, parcels: list[Parcel]) -> None:
+        with closing(self._stack.client("sqs")) as sqs:
+            for parcel in parcels:
+                if self._stop.is_set():
+                    return
+                if parcel.by_invoke:
+                    self._invoke(parcel.messages)
+                else:
+                    self._send(sqs, parcel.messages)
+                self._board.note_sent(parcel.messages[0]["queue"], len(parcel.messages))
 
+    def _send(self, sqs: Any, messages: list[Message]) -> None:
+        for start in range(0, len(messages), SQS_BATCH):
+            entries = [
+                {"Id": str(number), "MessageBody": json.dumps(message)}
+                for number, message in enumerate(messages[start : start + SQS_BATCH])
+            ]
+            answer = sqs.send_message_batch(QueueUrl=self._stack.outputs["EnqueueQueueUrl"], Entries=entries)
+            if answer.get("Failed"):
+                raise StreamSortError(f"SQS did not take a message: {answer['Failed'][0]}")
 
-def _check(result: PutResult) -> None:
-    for _, error in [*result.rejected, *result.stalled]:
-        raise error
-    if result.conflicts:
-        first = result.conflicts[0]
-        raise StreamSortError(f"an unexpected conflict: queue {first['queue']!r}, seq {first['seq']}")
+    def _invoke(self, messages: list[Message]) -> dict[str, Any]:
+        for tries in range(1, TRIES + 1):
+            try:
+                answer: dict[str, Any] = self._stack.invoke("enqueue", messages)
+            except LocalStackFailed:
+                if tries == TRIES or self._stop.is_set():
+                    raise
+                self.tried_again += 1
+                continue
+            if not answer["rejected"] and not answer["conflicts"]:
+                return answer
+            raise StreamSortError(f"enqueue did not take a message: {answer['rejected'] or answer['conflicts']}")
+        raise StreamSortError("enqueue was not tried")

@@ -1,4 +1,4 @@
-"""What the demo sends: messages of several queues, shuffled, some of them twice, one of them held back."""
+"""What the demo sends: messages of many queues, shuffled, some of them twice, one held back, and one that is poison."""
 
 from __future__ import annotations
 
@@ -8,21 +8,43 @@ from typing import Any
 
 Message = dict[str, Any]
 
-NAMES = ("orders", "payments [eu]", "device-17", "chat/anna", "chat/bert", "sensors", "invoices", "returns")
+NAMES = (
+    "orders",
+    "payments [eu]",
+    "device-17",
+    "chat/anna",
+    "chat/bert",
+    "sensors",
+    "invoices",
+    "returns",
+    "stock #3",
+    "météo",
+    "trips",
+    "votes",
+)
 # A message comes at most this share of its queue's length too late.
 JITTER = 0.08
 TWICE = 0.05
-LARGEST_BATCH = 40
-SINGLES = 0.35
+LARGEST_PARCEL = 40
+BY_INVOKE = 0.5
 GAP_AT = 0.4
+POISON = '{"queue": "orders", "seq": "eleven", "text": "no number, so no place in its queue"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What is sent at once, always of one queue: through SQS, or by invoking the function."""
+
+    messages: list[Message]
+    by_invoke: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """`calls` holds what is sent in one call, always of one queue; `held_back` is in none of them."""
+    """All that is sent; `held_back` is in none of the parcels."""
 
     lengths: dict[str, int]
-    calls: list[list[Message]]
+    parcels: list[Parcel]
     held_back: Message
 
     @property
@@ -42,17 +64,18 @@ def make_traffic(messages: int, queues: int, seed: int) -> Traffic:
     lengths = {name: len(range(index, messages, queues)) for index, name in enumerate(NAMES[:queues])}
     gapped = list(lengths)[min(1, queues - 1)]
     gap = int(lengths[gapped] * GAP_AT)
-    calls: list[tuple[float, list[Message]]] = []
+    parcels: list[tuple[float, Parcel]] = []
     for queue, length in lengths.items():
         seqs = _arrival_order(length, rng)
         if queue == gapped:
             seqs = [seq for seq in seqs if seq != gap]
         while seqs:
-            size = 1 if rng.random() < SINGLES else rng.randint(2, LARGEST_BATCH)
-            batch, seqs = seqs[:size], seqs[size:]
-            calls.append((batch[0] / length, [make_message(queue, seq) for seq in batch]))
-    calls.sort(key=lambda call: call[0])
-    return Traffic(lengths, [batch for _, batch in calls], make_message(gapped, gap))
+            size = rng.randint(1, LARGEST_PARCEL)
+            chosen, seqs = seqs[:size], seqs[size:]
+            parcel = Parcel([make_message(queue, seq) for seq in chosen], rng.random() < BY_INVOKE)
+            parcels.append((chosen[0] / length, parcel))
+    parcels.sort(key=lambda placed: placed[0])
+    return Traffic(lengths, [parcel for _, parcel in parcels], make_message(gapped, gap))
 
 
 def _arrival_order(length: int, rng: Random) -> list[int]:

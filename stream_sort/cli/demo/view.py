@@ -12,12 +12,14 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from stream_sort.cli.demo.board import Count
+
 if TYPE_CHECKING:
     from types import TracebackType
 
     from rich.console import Console
 
-    from stream_sort.cli.demo.senders import Board, Count
+    from stream_sort.cli.demo.board import Board
     from stream_sort.cli.demo.verdict import QueueVerdict
     from stream_sort.core.outcomes import QueueState
 
@@ -25,7 +27,7 @@ LONGEST_BAR, SHORTEST_BAR = 32, 8
 BESIDE_BAR = 56
 PLAIN_EVERY = 1.0
 LIVE_EVERY = 0.1
-RESULTS = ("sent", "duplicates", "released", "moves", "requests")
+RESULTS = ("sent", "stored", "delivered", "repeats")
 
 
 class View:
@@ -68,7 +70,8 @@ class View:
         """The last table: a line a queue, and the sum."""
         table = Table(box=box.SIMPLE_HEAD, show_footer=True, footer_style="bold")
         table.add_column("queue", footer="all", overflow="fold", min_width=13)
-        numbers = [_numbers(board.counts[verdict.queue], verdict) for verdict in verdicts]
+        nothing = Count(1)
+        numbers = [_numbers(board.counts.get(verdict.queue, nothing), verdict) for verdict in verdicts]
         for name, column in zip(RESULTS, zip(*numbers, strict=True), strict=True):
             table.add_column(name, justify="right", footer=f"{sum(column):,}")
         table.add_column("in order?")
@@ -76,6 +79,13 @@ class View:
             good = Text("yes", "green") if verdict.problem is None else Text(f"NO: {verdict.problem}", "bold red")
             table.add_row(Text(verdict.queue), *(f"{number:,}" for number in row), good)
         self._console.print(table)
+
+    def facts(self, facts: dict[str, str]) -> None:
+        """Names and what they stand for, a line each."""
+        grid = Table.grid(padding=(0, 3))
+        for name, fact in facts.items():
+            grid.add_row(Text(f"   {name}", "dim"), Text(fact))
+        self._console.print(grid)
 
     def verdict(self, text: str, *, good: bool) -> None:
         """The last word."""
@@ -93,7 +103,7 @@ class Watch:
         self._live = Live(console=console, auto_refresh=False, transient=False) if console.is_terminal else None
         self.every = LIVE_EVERY if self._live else PLAIN_EVERY / 4
         self._length = max(SHORTEST_BAR, min(LONGEST_BAR, console.width - BESIDE_BAR))
-        self._bricks = ("█", "▒", "·") if console.encoding.startswith("utf") else ("#", "=", ".")
+        self._bricks = ("█", "▓", "▒", "·") if console.encoding.startswith("utf") else ("#", "=", "-", ".")
 
     def __enter__(self) -> Self:
         if self._live:
@@ -117,33 +127,38 @@ class Watch:
         counts = self._board.counts.values()
         arrived, length = sum(count.arrived for count in counts), sum(count.length for count in counts)
         released, waiting = sum(count.released for count in counts), sum(count.waiting for count in counts)
-        return f"   arrived {arrived:,} of {length:,}   released {released:,}   waiting beyond a gap {waiting:,}"
+        delivered = sum(count.delivered for count in counts)
+        told = f"   arrived {arrived:,} of {length:,}   released {released:,}   delivered {delivered:,}"
+        return f"{told}   waiting beyond a gap {waiting:,}"
 
     def _table(self) -> Table:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
         table.add_column("queue", overflow="fold", min_width=13)
-        legend = Text.assemble((self._bricks[0], "green"), " released ", (self._bricks[1], "yellow"), " waiting")
+        full, half, open_, _ = self._bricks
+        names = ((full, "green"), " delivered ", (half, "cyan"), " released ", (open_, "yellow"), " waits")
+        legend = Text.assemble(*names)
         table.add_column(legend, width=self._length)
-        for name in ("arrived", "released", "waiting"):
+        for name in ("arrived", "released", "delivered"):
             table.add_column(name, justify="right", min_width=8)
         for queue, count in self._board.counts.items():
-            waiting = Text(f"{count.waiting:,}", "yellow" if count.waiting else "")
-            table.add_row(Text(queue), self._bar(count), f"{count.arrived:,}", f"{count.released:,}", waiting)
+            numbers = (count.arrived, count.released, count.delivered)
+            table.add_row(Text(queue), self._bar(count), *(f"{number:,}" for number in numbers))
         return table
 
     def _bar(self, count: Count) -> Text:
-        released = self._length * count.released // count.length
-        arrived = self._length * count.arrived // count.length
-        full, half, empty = self._bricks
+        ends = [self._length * number // count.length for number in (count.delivered, count.released, count.arrived)]
+        delivered, released, arrived = ends[0], max(ends[:2]), max(ends)
+        full, half, open_, empty = self._bricks
         return Text.assemble(
-            (full * released, "green"),
-            (half * (arrived - released), "yellow"),
+            (full * delivered, "green"),
+            (half * (released - delivered), "cyan"),
+            (open_ * (arrived - released), "yellow"),
             (empty * (self._length - arrived), "dim"),
         )
 
 
 def _numbers(count: Count, verdict: QueueVerdict) -> tuple[int, ...]:
-    return count.sent, count.duplicates, verdict.read, verdict.moves, count.requests
+    return count.sent, count.arrived, verdict.delivered, verdict.repeats
 
 
 def _range_name(gap: range) -> str:

@@ -1,0 +1,87 @@
+"""Looks at the stack while the demo runs: what the tables hold, and what came out of the sink."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from stream_sort import StreamSorter
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from stream_sort.cli.demo.board import Board
+    from stream_sort.local.stack import LocalStack
+
+EVERY = 0.3
+SINK_BATCH = 10
+
+
+class Scout:
+    """A thread that keeps the board up to date and takes everything out of the sink queue, in the order it comes."""
+
+    def __init__(self, stack: LocalStack, board: Board) -> None:
+        self._stack = stack
+        self._board = board
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._watch_tables, self._drain)]
+        self._error: BaseException | None = None
+        self.delivered: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def check(self) -> None:
+        """Raise what went wrong in the scout's threads."""
+        if self._error is not None:
+            raise self._error
+
+    def _watch_tables(self) -> None:
+        with closing(self._stack.client("dynamodb")) as client:
+            outputs = self._stack.outputs
+            sorter = StreamSorter(outputs["ItemsTable"], outputs["CursorTable"], client=client)
+            try:
+                while not self._stop.wait(EVERY):
+                    self._look(sorter)
+            except Exception as error:  # noqa: BLE001  # raised again by check
+                self._error = error
+
+    def _look(self, sorter: StreamSorter) -> None:
+        page = sorter.stores.cursors.rows()
+        for row in page.rows:
+            if row.queue in self._board.counts:
+                beyond = sorter.explain(row.queue).stored_beyond
+                released = row.position + 1
+                self._board.note_stored(row.queue, released + beyond, released)
+
+    def _drain(self) -> None:
+        url = self._stack.outputs["SinkQueueUrl"]
+        with closing(self._stack.client("sqs")) as sqs:
+            try:
+                while not self._stop.is_set():
+                    self._take(sqs, url)
+            except Exception as error:  # noqa: BLE001  # raised again by check
+                self._error = error
+
+    def _take(self, sqs: Any, url: str) -> None:
+        answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=SINK_BATCH, WaitTimeSeconds=1)
+        received = answer.get("Messages", [])
+        if not received:
+            return
+        for one in received:
+            message = json.loads(one["Body"])
+            self.delivered[message["queue"]].append(message)
+            self._board.note_delivered(message["queue"], len(self.delivered[message["queue"]]))
+        entries = [{"Id": str(n), "ReceiptHandle": one["ReceiptHandle"]} for n, one in enumerate(received)]
+        sqs.delete_message_batch(QueueUrl=url, Entries=entries)

@@ -1,0 +1,233 @@
+"""What process does with the cursor table's stream and its retry queue: to a sink, or to a user's handler."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from stream_sort import OrderedConsumer, SettingsError, StoreUnavailable, StreamSorter
+from stream_sort.aws_lambda.handlers import load_handler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.functional.conftest import Context, Table, Told
+
+pytestmark = pytest.mark.usefixtures("telemetries")
+
+APP = Path(__file__).parents[2] / "functions" / "process" / "app.py"
+CURSOR = "stream-sort-cursor"
+ENVIRONMENT = {
+    "AWS_REGION": "eu-west-1",
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "STREAM_SORT_ITEMS_TABLE": "stream-sort-items",
+    "STREAM_SORT_CURSOR_TABLE": CURSOR,
+    "STREAM_SORT_CONTROL_TABLE": "stream-sort-control",
+    "STREAM_SORT_CONSUMER": "process",
+}
+
+
+class Deployed:
+    """The function's own tables and queues, and the function as Lambda would load it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, context: Context) -> None:
+        self._monkeypatch = monkeypatch
+        self._context = context
+        self.sorter = StreamSorter.from_env()
+        self.sorter.create_tables()
+        self.sorter.stores.control(ENVIRONMENT["STREAM_SORT_CONTROL_TABLE"]).create_table()
+        self.sqs = boto3.client("sqs", region_name="eu-west-1")
+        self.retry_url = self.sqs.create_queue(QueueName="stream-sort-retry")["QueueUrl"]
+        self.put("orders-17", 0, 1, 2)
+        self.put("orders-18", 0)
+
+    def put(self, queue: str, *seqs: int) -> None:
+        self.sorter.put_many([{"queue": queue, "seq": seq, "total": seq * 10} for seq in seqs])
+
+    def load(self, **settings: str) -> Callable[[Any], Any]:
+        for name, value in {"retry_queue_url": self.retry_url, **settings}.items():
+            self._monkeypatch.setenv(f"STREAM_SORT_{name.upper()}", value)
+        spec = importlib.util.spec_from_file_location("process_app", APP)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return lambda event: module.handler(event, self._context)
+
+    def take(self, url: str) -> list[dict[str, Any]]:
+        """The messages of a queue, which are gone then."""
+        found: list[dict[str, Any]] = []
+        while batch := self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"]).get(
+            "Messages"
+        ):
+            found += batch
+            for message in batch:
+                self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        return found
+
+
+@pytest.fixture
+def deployed(monkeypatch: pytest.MonkeyPatch, context: Context) -> Iterator[Deployed]:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        yield Deployed(monkeypatch, context)
+
+
+def test_released_messages_come_to_the_log_in_order(
+    deployed: Deployed, sample: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert deployed.load(sink="log")(sample("process_cursor_stream")) == {"batchItemFailures": []}
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"sink"' in line]
+    assert lines == [
+        {"sink": "log", "queue": "orders-17", "after": -1, "through": 2, "count": 3},
+        {"sink": "log", "queue": "orders-18", "after": -1, "through": 0, "count": 1},
+    ]
+
+
+def test_what_was_delivered_is_measured_and_no_payload_is_logged(deployed: Deployed, sample: Any, told: Told) -> None:
+    process = deployed.load(sink="log")
+    process(sample("process_cursor_stream"))
+    assert told.metrics() == {"MessagesDelivered": 4}
+    process(sample("process_cursor_stream"))
+    assert told.metrics() == {}
+    assert "total" not in told.everything()
+
+
+def test_released_messages_come_to_an_sqs_fifo_queue_in_order(deployed: Deployed, sample: Any) -> None:
+    url = deployed.sqs.create_queue(QueueName="out.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    process = deployed.load(sink="sqs-fifo", sink_target=url)
+    process(sample("process_cursor_stream"))
+    deployed.put("orders-17", 4, 3)
+    process(sample("process_retry_queue"))
+    sent = deployed.take(url)
+    bodies = [json.loads(message["Body"]) for message in sent]
+    assert [body["seq"] for body in bodies if body["queue"] == "orders-17"] == [0, 1, 2, 3, 4]
+    assert [body for body in bodies if body["queue"] == "orders-18"] == [{"queue": "orders-18", "seq": 0, "total": 0}]
+    assert len({message["Attributes"]["MessageGroupId"] for message in sent}) == 2
+
+
+def test_a_wake_of_the_retry_queue_serves_its_queue_only(deployed: Deployed, sample: Any, told: Told) -> None:
+    assert deployed.load(sink="log")(sample("process_retry_queue")) == {"batchItemFailures": []}
+    assert told.metrics() == {"MessagesDelivered": 3}
+
+
+@pytest.fixture
+def own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
+    """Writes the module `users_handler` where the function finds it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "users_handler", raising=False)
+    return (tmp_path / "users_handler.py").write_text
+
+
+def test_a_users_own_handler_takes_the_place_of_the_sink(
+    deployed: Deployed, sample: Any, own_code: Callable[[str], object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    own_code("def handle(batch):\n    print('mine', batch.queue, *batch.seqs)\n")
+    deployed.load(handler="users_handler:handle", sink="kinesis")(sample("process_cursor_stream"))
+    assert "mine orders-17 0 1 2\nmine orders-18 0\n" in capsys.readouterr().out
+
+
+def test_a_failing_handler_parks_its_queue_and_the_retry_queue_wakes_it(
+    deployed: Deployed, sample: Any, own_code: Callable[[str], object], told: Told
+) -> None:
+    own_code("def handle(batch):\n    if 1 in batch.seqs:\n        raise ValueError('no')\n")
+    process = deployed.load(handler="users_handler:handle")
+    assert process(sample("process_cursor_stream")) == {"batchItemFailures": []}
+    measured = told.metrics()
+    assert (measured["QueuesParked"], measured["MessagesDelivered"]) == (1, 2)
+    (log,) = [log for log in told.logs() if log["text"] == "queue parked"]
+    assert (log["queue"], log["seq"], log["attempts"], log["error"]) == ("orders-17", 1, 1, "ValueError: no")
+    attributes = deployed.sqs.get_queue_attributes(QueueUrl=deployed.retry_url, AttributeNames=["All"])["Attributes"]
+    assert attributes["ApproximateNumberOfMessagesDelayed"] == "1"
+
+
+def test_a_dead_letter_is_measured_and_logged(
+    deployed: Deployed, sample: Any, own_code: Callable[[str], object], told: Told
+) -> None:
+    own_code("def handle(batch):\n    if 1 in batch.seqs:\n        raise ValueError('no')\n")
+    deployed.load(handler="users_handler:handle", max_attempts="1", on_poison="dead_letter")(
+        sample("process_cursor_stream")
+    )
+    measured = told.metrics()
+    assert (measured["DeadLetters"], measured["MessagesDelivered"]) == (1, 3)
+    assert [log["seq"] for log in told.logs() if log["text"] == "dead letter"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("users_handler", "must be module:function"),
+        ("users_handler:", "must be module:function"),
+        (":handle", "must be module:function"),
+        ("users handler:handle", "must be module:function"),
+        ("users_handler.py:handle", "no module 'users_handler.py'"),
+        ("nowhere:handle", "no module 'nowhere'"),
+        ("users_handler:hand", "module 'users_handler' has no 'hand'"),
+        ("users_handler:NUMBER", "it must be a function"),
+        ("broken_handler:handle", "fails at import: ZeroDivisionError: division by zero"),
+        ("needy_handler:handle", "needs 'numpyy', which is not installed"),
+    ],
+)
+def test_a_handler_that_cannot_be_loaded_is_named(
+    tmp_path: Path, own_code: Callable[[str], object], name: str, said: str
+) -> None:
+    own_code("NUMBER = 5\ndef handle(batch): ...\n")
+    (tmp_path / "broken_handler.py").write_text("1 / 0")
+    (tmp_path / "needy_handler.py").write_text("import numpyy")
+    with pytest.raises(SettingsError, match=said):
+        load_handler(name)
+
+
+def test_a_method_of_an_object_may_be_the_handler(own_code: Callable[[str], object]) -> None:
+    own_code("class Desk:\n    @staticmethod\n    def handle(batch):\n        return 5\n")
+    assert load_handler("users_handler:Desk.handle")(None) == 5  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def consumer(dynamo: Table) -> OrderedConsumer:
+    """A consumer whose tables fail on command."""
+    sorter = StreamSorter(cursor_table=CURSOR, client=dynamo.client, in_flight=1, deadline=0.02)
+    sorter.create_tables()
+    consumer = OrderedConsumer("process", lambda _: None, sorter=sorter)
+    consumer.create_tables()
+    sorter.put_many([{"queue": queue, "seq": 0} for queue in ("orders-17", "orders-18")])
+    consumer.checkpoint("orders-17")
+    return consumer
+
+
+def test_only_records_whose_failure_could_not_be_recorded_are_reported_back(
+    consumer: OrderedConsumer, dynamo: Table, sample: Any, context: Context, told: Told
+) -> None:
+    dynamo.fail("BatchGetItem", "orders-18")
+    answer = consumer.lambda_handler(sample("process_cursor_stream"), context)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "4421584500000000017450439093"}]}
+    assert (consumer.checkpoint("orders-17"), told.metrics()) == (0, {"MessagesDelivered": 1})
+    assert [log["queue"] for log in told.logs() if log["text"] == "queue failed, reported back"] == ["orders-18"]
+
+
+def test_when_every_queue_fails_the_error_is_raised(
+    consumer: OrderedConsumer, dynamo: Table, sample: Any, context: Context
+) -> None:
+    dynamo.fail("BatchGetItem", "")
+    for event in ("process_cursor_stream", "process_retry_queue"):
+        with pytest.raises(StoreUnavailable):
+            consumer.lambda_handler(sample(event), context)
+
+
+def test_records_of_strangers_are_logged_and_not_reported_back(
+    consumer: OrderedConsumer, sample: Any, context: Context, told: Told
+) -> None:
+    event = sample("process_cursor_stream")
+    for record in event["Records"]:
+        record["eventSourceARN"] = record["eventSourceARN"].replace(CURSOR, "another")
+    assert consumer.lambda_handler(event, context) == {"batchItemFailures": []}
+    assert [log["reason"] for log in told.logs()] == [f"a record of table 'another', not of {CURSOR!r}"] * 4

@@ -1,0 +1,119 @@
+"""The small parts of the local stack: ports, handler files, what is remembered, what tools may see."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stream_sort.errors import LocalStackFailed
+from stream_sort.local import project
+from stream_sort.local.ports import choose_port, free_port
+from stream_sort.local.project import HandlerFile, project_root
+from stream_sort.local.record import FILE, Record
+from stream_sort.local.tools import environment
+from stream_sort.local.workers import worker_pids
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_taken_port_is_refused_if_wanted_and_passed_over_if_not() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(LocalStackFailed, match=f"port {port} is taken"):
+            choose_port(port, 0)
+        assert choose_port(None, port) != port
+
+
+def test_the_last_port_is_taken_again_if_it_is_free() -> None:
+    port = free_port()
+    assert choose_port(None, port) == port
+    assert choose_port(port, 0) == port
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["def handle(batch): ...", "handle = print", "handle: object = print", "from os import getcwd as handle"],
+)
+def test_a_handler_file_may_bind_its_function_in_any_way(tmp_path: Path, code: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(code)
+    handler = HandlerFile.parse(f"{file}:handle")
+    assert handler.reference == "mine:handle"
+    assert str(handler) == f"{file}:handle"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("mine.py", "must be FILE:FUNCTION"),
+        ("mine.py:", "must be FILE:FUNCTION"),
+        ("mine.py:not a name", "must be FILE:FUNCTION"),
+        ("mine.txt:handle", "must be importable"),
+        ("not-a-name.py:handle", "must be importable"),
+        ("app.py:handle", "must be importable"),
+        ("missing.py:handle", "No such file"),
+        ("broken.py:handle", "is not Python"),
+        ("mine.py:handle", "has no 'handle' at its top level"),
+    ],
+)
+def test_a_handler_file_that_cannot_work_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "broken.py").write_text("def handle(:")
+    (tmp_path / "mine.py").write_text("def other(batch):\n    handle = 1\n")
+    with pytest.raises(LocalStackFailed, match=problem):
+        HandlerFile.parse(str(tmp_path / text))
+
+
+def test_a_record_that_cannot_be_read_is_none_at_all(tmp_path: Path) -> None:
+    assert Record.load(tmp_path) is None
+    Record(4566, {"Sink": "log"}).save(tmp_path)
+    assert Record.load(tmp_path) == Record(4566, {"Sink": "log"})
+    for text in ("", "{", "[]", '{"other": 1}'):
+        (tmp_path / FILE).write_text(text)
+        assert Record.load(tmp_path) is None
+
+
+def test_without_a_checkout_it_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (project_root() / "template.yaml").is_file()
+    monkeypatch.setattr(project, "__file__", str(tmp_path / "site-packages" / "stream_sort" / "local" / "project.py"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LocalStackFailed, match="run this in a checkout of stream_sort"):
+        project_root()
+
+
+def test_tools_see_nothing_of_the_users_own_aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://example.com")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "real")
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    monkeypatch.setenv("NO_PROXY", "intranet")
+    seen = environment()
+    assert {name for name in seen if name.startswith("AWS_")} == {
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_DEFAULT_REGION",
+        "AWS_CONFIG_FILE",
+        "AWS_SHARED_CREDENTIALS_FILE",
+    }
+    assert "PYTHONPATH" not in seen
+    assert seen["NO_PROXY"] == "intranet,127.0.0.1,localhost"
+
+
+def test_workers_are_told_apart_by_folder_and_function(tmp_path: Path) -> None:
+    pids = {}
+    for name in ("a-Process-1", "a-Process-2"):
+        script = tmp_path / f"ministack-lambda-{name}-x7_k" / "_worker.py"
+        script.parent.mkdir()
+        script.write_text("input()")
+        worker = subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE)
+        pids[name] = worker
+    try:
+        assert worker_pids(str(tmp_path), "a-Process-1") == [pids["a-Process-1"].pid]
+        assert worker_pids(str(tmp_path / "other"), "a-Process-1") == []
+    finally:
+        for worker in pids.values():
+            worker.communicate(b"\n")

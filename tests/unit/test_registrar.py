@@ -1,0 +1,150 @@
+"""Where a consumer starts: at the first message, at the positions of the moment, or at a seq."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stream_sort import StoreUnavailable
+from stream_sort.core.consumption import LATEST, Checkpoint, Subscription
+from stream_sort.core.records import QueuePage
+from stream_sort.inflight import InFlight
+from stream_sort.registrar import Registrar
+from tests.consumers import Clerk, Interrupted, Office, fail, wake
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office()
+
+
+@pytest.fixture
+def clerk() -> Clerk:
+    return Clerk()
+
+
+def test_a_consumer_starts_at_the_first_message(office: Office, clerk: Clerk) -> None:
+    office.put(0, 1)
+    wake(office.hire(clerk))
+    assert clerk.seqs() == [0, 1]
+
+
+def test_a_latest_consumer_starts_behind_what_is_released_when_it_registers(office: Office, clerk: Clerk) -> None:
+    office.put(0, 1)
+    consumer = office.hire(clerk, start="latest")
+    assert consumer.checkpoint("q") == 1
+    office.put(2)
+    wake(consumer)
+    assert clerk.seqs() == [2]
+
+
+def test_a_latest_consumer_gets_all_of_a_queue_that_begins_later(office: Office, clerk: Clerk) -> None:
+    office.put(0)
+    consumer = office.hire(clerk, start="latest")
+    consumer.checkpoint("q")
+    office.put(0, 1, queue="new")
+    wake(consumer, "new")
+    assert clerk.seqs("new") == [0, 1]
+
+
+def test_a_latest_consumer_leaves_a_queue_that_has_not_begun_to_be_opened_elsewhere(
+    office: Office, clerk: Clerk
+) -> None:
+    office.put(100)
+    consumer = office.hire(clerk, start="latest")
+    wake(consumer)
+    office.sorter.open("q", first_seq=100)
+    wake(consumer)
+    assert clerk.seqs() == [100]
+
+
+@pytest.mark.parametrize(("start", "seqs"), [(3, [3, 4]), ("3", [3, 4]), (-7, [0, 1, 2, 3, 4]), (9, [])])
+def test_a_consumer_may_start_at_a_seq(office: Office, clerk: Clerk, start: int | str, seqs: list[int]) -> None:
+    office.put(*range(5))
+    wake(office.hire(clerk, start=start))
+    assert clerk.seqs() == seqs
+
+
+def test_a_start_beyond_the_position_is_kept_to_when_the_queue_gets_there(office: Office, clerk: Clerk) -> None:
+    office.put(0, 1)
+    consumer = office.hire(clerk, start=3)
+    wake(consumer)
+    assert consumer.checkpoint("q") == 2
+    office.put(2, 3, 4)
+    wake(consumer)
+    assert clerk.seqs() == [3, 4]
+
+
+def test_where_a_consumer_starts_is_decided_when_it_is_first_registered(office: Office, clerk: Clerk) -> None:
+    wake(office.hire(clerk, start=2))
+    office.put(*range(4))
+    wake(office.hire(clerk, start="earliest"))
+    assert clerk.seqs() == [2, 3]
+
+
+def test_a_consumer_is_registered_once_a_process(office: Office, clerk: Clerk) -> None:
+    consumer = office.hire(clerk)
+    store = Interrupted(consumer._registrar._control)
+    consumer._registrar._control = store  # type: ignore[assignment]
+    wake(consumer)
+    wake(consumer)
+    assert store.calls == ["register"]
+
+
+def test_a_registration_that_fails_delivers_nothing_and_is_made_again(office: Office, clerk: Clerk) -> None:
+    office.put(0)
+    consumer = office.hire(clerk, start="latest")
+    store = Interrupted(consumer._registrar._control)
+    consumer._registrar._control = store  # type: ignore[assignment]
+    store.before["make_ready"] = [fail]
+    with pytest.raises(StoreUnavailable):
+        wake(consumer)
+    assert clerk.batches == []
+    office.put(1)
+    wake(consumer)
+    assert clerk.seqs() == [1]
+
+
+class OneByOne:
+    """Cursors whose listing has one queue a page."""
+
+    def __init__(self, cursors: Any, between: Any = None) -> None:
+        self._cursors = cursors
+        self._between = between
+        self.get = cursors.get
+
+    def queues(self, start: int | None = None) -> QueuePage:
+        names = sorted(self._cursors.queues().queues)
+        index = start or 0
+        if index and self._between:
+            self._between()
+        return QueuePage((names[index],), index + 1 if index + 1 < len(names) else None)
+
+
+def registrar(office: Office, cursors: Any) -> Registrar:
+    return Registrar(office.sorter.stores.control("Control"), cursors, office.clock, InFlight(1))
+
+
+def test_every_page_of_queues_gets_its_checkpoints(office: Office) -> None:
+    for queue in "abc":
+        office.put(0, 1, queue=queue)
+    registrar(office, OneByOne(office.sorter.stores.cursors)).register("late", LATEST)
+    assert [office.row(queue, "late") for queue in "abc"] == [Checkpoint("late", queue, 1) for queue in "abc"]
+    control = office.sorter.stores.control("Control")
+    assert control.consumers() == [Subscription("late", LATEST, office.clock(), ready=True)]
+
+
+def test_a_slow_registration_stops_when_another_one_is_through(office: Office) -> None:
+    office.put(0, queue="a")
+    control = office.sorter.stores.control("Control")
+
+    def another_one_is_through() -> None:
+        registrar(office, office.sorter.stores.cursors).register("late", LATEST)
+        office.put(0, queue="new")
+
+    office.put(0, queue="b")
+    slow = registrar(office, OneByOne(office.sorter.stores.cursors, another_one_is_through))
+    assert slow.register("late", LATEST) == LATEST
+    assert control.consumers()[0].ready
+    assert office.row("new", "late") is None
