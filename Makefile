@@ -69,6 +69,7 @@ build-StreamSortLayer: $(UV)
 	$(UV) pip install --quiet --python $(LAMBDA_PYTHON) --target "$(ARTIFACTS_DIR)/python" \
 	    --no-deps --require-hashes -r "$(ARTIFACTS_DIR)/requirements.txt"
 	rm -rf "$(ARTIFACTS_DIR)"/python/{bin,*.dist-info,boto3/examples} "$(ARTIFACTS_DIR)/requirements.txt"
+	find "$(ARTIFACTS_DIR)/python/botocore/data" -name 'examples-*' -delete
 	cp -R stream_sort "$(ARTIFACTS_DIR)/python/"
 	find "$(ARTIFACTS_DIR)/python" -type d \( -name __pycache__ -o -name tests \) -prune -exec rm -rf {} +
 	$(UV) run --no-project --python $(LAMBDA_PYTHON) python -m compileall -q -j 0 \

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_sort.settings import PREFIX, Settings
+from stream_sort.settings import PREFIX, ConsumerSettings, Settings, SinkSettings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ["README.md", "ARCHITECTURE.md"]
@@ -35,9 +35,10 @@ def test_every_link_of_a_document_leads_somewhere(name: str) -> None:
 def test_the_table_of_settings_is_that_of_the_code() -> None:
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| `([^`]+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE)
     documented = {(name, variable, default) for name, variable, default in rows}
-    defaults = Settings()
     assert documented == {
-        (field.name, PREFIX + field.name.upper(), str(getattr(defaults, field.name))) for field in fields(Settings)
+        (field.name, PREFIX + field.name.upper(), str(getattr(kind(), field.name)) or "(empty)")
+        for kind in (Settings, ConsumerSettings, SinkSettings)
+        for field in fields(kind)
     }
 
 
