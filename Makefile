@@ -12,7 +12,8 @@ UV_VERSION := 0.13.7
 SAM_VERSION := 1.170.0
 UV := .tools/bin/uv
 SAM := SAM_CLI_TELEMETRY=0 $(UV) tool run --from aws-sam-cli==$(SAM_VERSION) sam
-RUN := $(UV) run --frozen --extra cli
+EXTRAS := --extra cli --extra lambda
+RUN := $(UV) run --frozen $(EXTRAS)
 
 help: ## Show this help
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -23,7 +24,7 @@ $(UV):
 	.tools/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 .venv/.ready: $(UV) pyproject.toml uv.lock
-	$(UV) sync --frozen --extra cli
+	$(UV) sync --frozen $(EXTRAS)
 	@touch $@
 
 setup: .venv/.ready ## Install everything into .tools and .venv

@@ -68,11 +68,8 @@ class Consumer:
         When time is short, what is left is handed to new wakes.
         """
         self._register()
-        merged: dict[str, Wake] = {}
-        for wake in wakes:
-            known = merged.get(wake.queue)
-            merged[wake.queue] = wake if known is None else replace(wake, records=known.records + wake.records)
-        deliveries = [Delivery(self._desk, wake) for wake in merged.values()]
+        latest = {wake.queue: wake for wake in wakes}
+        deliveries = [Delivery(self._desk, wake) for wake in latest.values()]
         self._take_turns(deque(deliveries), time_left)
         return [delivery.served for delivery in deliveries]
 

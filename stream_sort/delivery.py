@@ -72,11 +72,6 @@ class Delivery:
         self.served = Served(wake.queue)
 
     @property
-    def wake(self) -> Wake:
-        """Why this delivery was begun."""
-        return self._wake
-
-    @property
     def tries_again(self) -> bool:
         """Whether the next turn repeats what just failed."""
         return self._tries > 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stream_sort.ports import ControlStore, CursorStore
 
 # How long a released message may wait before somebody is thought to sleep.
-PATIENCE = 60.0
+PATIENCE = 30.0
 # A queue that moved within the hour is looked at every time; of all others one in 60, so each at least once an hour.
 FRESH = 3600.0
 SHARES = 60

@@ -81,7 +81,7 @@ def logs(
         shown: set[tuple[int, str, str]] = set()
         while True:
             lines = [line for step in ([function] if function else STEPS) for line in stack.logs(step)]
-            for line in sorted(line for line in lines if line not in shown):
+            for line in sorted((line for line in lines if line not in shown), key=lambda line: line.at):
                 typer.echo(json.dumps(line._asdict()) if as_json else f"{_clock(line.at)} {line.step:8} {line.text}")
             shown.update(lines)
             if not follow:

@@ -25,7 +25,7 @@ class Advance:
     """How far a queue came: from `old` to `new`, of which `released` seqs by this very call.
 
     Other writers may have moved the cursor in between; what they released is theirs to count, so
-    that the lengths of all advances add up to the position.
+    that the lengths of all advances add up to the position. A move whose reply was lost is counted by nobody.
     """
 
     queue: str
@@ -52,8 +52,9 @@ class Skip(Advance):
 
 @dataclass(slots=True)
 class PutResult:
-    """What became of many messages; all lists hold messages in the order they came.
+    """What became of many messages; all lists hold messages in the order they came, as the objects that were given.
 
+    An object that was changed since it was given is listed as what it said then.
     `rejected` pairs each refused or not stored message with its error. `stalled` pairs a queue whose
     messages are stored but which could not be advanced with the error: put again, or let a sweep do it.
     """

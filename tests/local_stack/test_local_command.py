@@ -120,25 +120,26 @@ def test_up_tells_what_to_call_and_status_says_the_same(told: dict[str, Any], ho
     assert "local invoke enqueue '" in said
 
 
-def test_messages_go_in_by_the_command_and_come_out_of_the_sink_in_order(told: dict[str, Any], home: Path) -> None:
-    assert told["running"]
+@pytest.mark.usefixtures("told")
+def test_messages_go_in_by_the_command_and_come_out_of_the_sink_in_order(home: Path) -> None:
     run("invoke", "enqueue", json.dumps(MESSAGES), home=home)
     stack, got = found(home), list[Any]()
     assert eventually(lambda: got.extend(sunk(stack)) or len(got) >= len(MESSAGES))
     assert [message["seq"] for message in got] == [0, 1, 2]
 
 
-def test_the_logs_of_one_function_or_of_all_are_shown(told: dict[str, Any], home: Path) -> None:
+@pytest.mark.usefixtures("told")
+def test_the_logs_of_one_function_or_of_all_are_shown(home: Path) -> None:
     run("invoke", "sweep", "{}", home=home)
     lines = [json.loads(line) for line in run("logs", "--json", home=home).splitlines()]
     assert "sweep" in {line["step"] for line in lines}
     assert [line["at"] for line in lines] == sorted(line["at"] for line in lines)
     assert " sweep " in run("logs", "sweep", home=home)
     assert "there is no function 'nobody'" in run("logs", "nobody", home=home, code=1)
-    assert told["running"]
 
 
-def test_a_killed_function_runs_again(told: dict[str, Any], home: Path) -> None:
+@pytest.mark.usefixtures("told")
+def test_a_killed_function_runs_again(home: Path) -> None:
     stack = found(home)
     stack.invoke("sweep", {})
     before = stack.workers("sweep")
@@ -150,7 +151,6 @@ def test_a_killed_function_runs_again(told: dict[str, Any], home: Path) -> None:
     assert after
     assert not set(before) & set(after)
     assert set(stack.workers("process")).isdisjoint(after)
-    assert told["running"]
 
 
 @pytest.mark.parametrize("step", STEPS)

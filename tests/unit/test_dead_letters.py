@@ -47,6 +47,13 @@ def test_after_max_attempts_a_message_is_set_aside_and_the_queue_goes_on(office:
     assert (clerk.seqs(), consumer.parked(), consumer.checkpoint("q")) == ([0, 2, 4], [], 4)
 
 
+def test_behind_a_dead_letter_chunks_are_whole_again(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(*range(17))
+    wake(office.hire(clerk, batch_size=8, on_poison="dead_letter", max_attempts=1))
+    assert [len(seqs) for _, seqs in clerk.batches] == [8, 4, 2, 1, 1, 8, 8]
+
+
 def test_what_was_given_up_is_told_once(office: Office) -> None:
     office.put(0)
     (served,) = wake(office.hire(Clerk(poison={0}), on_poison="dead_letter", max_attempts=1))

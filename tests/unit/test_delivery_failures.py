@@ -104,6 +104,31 @@ def test_the_message_at_fault_is_tried_by_itself_when_its_time_has_come(office: 
     assert clerk.batches == [("q", (3,)), ("q", (3,))]
 
 
+def test_chunks_grow_again_when_it_succeeds(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(*range(20))
+    consumer = office.hire(clerk, batch_size=8)
+    wake(consumer)
+    clerk.batches.clear()
+    clerk.poison.clear()
+    office.clock.move(2)
+    wake(consumer)
+    assert [len(seqs) for _, seqs in clerk.batches] == [1, 2, 4, 8, 5]
+
+
+def test_each_message_has_its_own_tries_in_place(office: Office) -> None:
+    tried: set[int] = set()
+
+    def fails_each_once(batch: Batch) -> None:
+        if batch.seqs[0] not in tried:
+            tried.add(batch.seqs[0])
+            raise ConnectionError("once each")
+
+    office.put(0, 1, 2)
+    (served,) = wake(office.hire(fails_each_once, batch_size=1))
+    assert (served.ended, served.handler_failures) == ("done", 3)
+
+
 def test_a_batch_tells_how_often_its_first_message_was_tried(office: Office) -> None:
     clerk = Clerk(poison={0})
     office.put(0)

@@ -97,6 +97,24 @@ def test_the_loser_of_the_first_row_goes_on_with_it(office: Office) -> None:
     assert mine.seqs() == [0, 1]
 
 
+def test_the_loser_of_the_first_row_finds_nothing_left_to_do(office: Office) -> None:
+    mine, others = Clerk(), Clerk()
+    consumer = office.hire(mine)
+    office.put(0, 1)
+    office.interrupt(consumer).before["create"] = [rival(office, others)]
+    assert ends(wake(consumer)) == ["done"]
+    assert (mine.batches, others.seqs()) == ([], [0, 1])
+
+
+def test_the_loser_of_the_first_row_leaves_a_queue_that_was_parked_meanwhile(office: Office) -> None:
+    mine = Clerk()
+    consumer = office.hire(mine)
+    office.put(0)
+    office.interrupt(consumer).before["create"] = [rival(office, Clerk(poison={0}))]
+    assert ends(wake(consumer)) == ["waiting"]
+    assert mine.batches == []
+
+
 def test_a_commit_of_our_own_that_was_sent_twice_is_no_defeat(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     clerk = Clerk()
     consumer = office.hire(clerk, batch_size=1)
@@ -150,8 +168,9 @@ def test_a_run_that_lost_to_the_end_of_a_parking_is_looked_after(office: Office)
 
     office.interrupt(consumer).before["commit"] = [somebody_is_woken_for_more]
     assert ends(wake(consumer)) == ["done"]
+    assert (clerk.seqs(), consumer.checkpoint("q")) == ([0, 1], 1)
     assert not late.turn()
-    assert (clerk.seqs()[:2], late.served.ended) == ([0, 1], "overtaken")
+    assert late.served.ended == "overtaken"
 
 
 @pytest.mark.parametrize("method", ["standing", "create", "commit"])

@@ -115,10 +115,10 @@ class OneByOne:
         self.get = cursors.get
 
     def queues(self, start: int | None = None) -> QueuePage:
-        names = sorted(self._cursors.queues().queues)
         index = start or 0
         if index and self._between:
             self._between()
+        names = sorted(self._cursors.queues().queues)
         return QueuePage((names[index],), index + 1 if index + 1 < len(names) else None)
 
 

@@ -110,6 +110,22 @@ def test_i7_a_slow_poison_message_is_found_over_several_runs_and_holds_nothing_e
     assert row.parked.error == "ValueError: poison 3"
 
 
+def test_a_trouble_that_is_over_is_handed_over_like_any_rest(office: Office) -> None:
+    clerk = Clerk(poison={1})
+    office.put(0, 1)
+    assert run(office, clerk, seconds=3.5) == ["handed over"]
+    assert (clerk.batches, office.waker.sent) == ([("q", (0, 1)), ("q", (0,))], [("q", 0.0)])
+
+
+def test_a_part_of_the_time_is_kept_for_handing_over(office: Office) -> None:
+    clerk = Clerk()
+    office.put(*range(8))
+    left = iter([10.0, 2.1, 1.9])
+    consumer = office.hire(clerk, batch_size=2)
+    assert ends(consumer.process([Wake("q")], lambda: next(left))) == ["handed over"]
+    assert clerk.seqs() == [0, 1, 2, 3]
+
+
 def test_a_message_that_never_failed_by_itself_is_not_given_up(office: Office) -> None:
     clerk = Clerk(poison={1})
     office.put(0, 1)
@@ -157,5 +173,6 @@ def test_a_queue_alone_with_its_failure_pauses_before_it_is_tried_again(office: 
     consumer = office.hire(clerk)
     wake(consumer)
     assert office.pauses == [0.2]
-    wake(consumer, "other")
-    assert office.pauses == [0.2, 0.2]
+    office.clock.move(2)
+    wake(consumer, "q", "other")
+    assert office.pauses == [0.2]
