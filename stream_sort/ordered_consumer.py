@@ -114,4 +114,4 @@ class OrderedConsumer(Consumer):
         from stream_sort.aws_lambda.wakes import WakeReader  # noqa: PLC0415
 
         reader = WakeReader(self.name, self._sorter.stores.cursor_table, self._sorter.options.keys)
-        return Process(self, reader, Telemetry("process"))
+        return Process(self, reader, Telemetry("process", self._sorter.stores.requests))

@@ -274,9 +274,18 @@ class Waker(Protocol):
         """
 
 
+def _none() -> int:
+    """Memory needs no requests."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The tables of one sorter; `cursor_table` is the name in its stream's records, empty where there is no stream."""
+    """The tables of one sorter.
+
+    `cursor_table` is the name in its stream's records, empty where there is no stream; `requests` tells how many
+    requests were made so far.
+    """
 
     items: ItemStore
     cursors: CursorStore
@@ -284,6 +293,7 @@ class Stores:
     control: Callable[[str], ControlStore]
     create_tables: Callable[[], None]
     cursor_table: str = ""
+    requests: Callable[[], int] = _none
 
 
 class Lagging(Protocol):

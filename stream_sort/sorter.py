@@ -73,6 +73,11 @@ class Sorter:
         return self._options
 
     @property
+    def in_flight(self) -> InFlight:
+        """How this sorter makes several calls at once."""
+        return self._in_flight
+
+    @property
     def clock(self) -> Clock:
         """The clock this sorter goes by."""
         return self._clock

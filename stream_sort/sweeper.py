@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from stream_sort.core.message import check_seq
@@ -12,7 +13,7 @@ from stream_sort.errors import InvalidInput, StreamSortError, shown
 from stream_sort.sorter import Sorter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from stream_sort.advancer import Reach
     from stream_sort.core.outcomes import Advance
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 # Marks may lie a moment ahead: clocks differ, and no two marks of a queue are the same.
 AHEAD = 1.0
+# How many queues are looked at before the time is.
+AT_ONCE = 50
+STRIDE = 7_919
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,11 @@ class SkippedGap:
 
 @dataclass(slots=True)
 class Sweep:
-    """What a sweep did. `too_long` are gaps that are due but longer than a sweep may fill by itself."""
+    """What a sweep did. `too_long` are gaps that are due but longer than a sweep may fill by itself.
+
+    `gap_ages` tells for how many seconds each waiting queue has been held up. Not `complete` is a sweep whose time was
+    over; each begins at another queue, so all have their turn.
+    """
 
     looked_at: int = 0
     advanced: list[Advance] = field(default_factory=list)
@@ -42,6 +50,13 @@ class Sweep:
     waiting: list[str] = field(default_factory=list)
     too_long: list[SkippedGap] = field(default_factory=list)
     failed: list[tuple[str, StreamSortError]] = field(default_factory=list)
+    gap_ages: dict[str, float] = field(default_factory=dict)
+    complete: bool = True
+
+    @property
+    def oldest_gap(self) -> float:
+        """The age in seconds of the gap that holds a queue up longest; 0 if none does."""
+        return max(self.gap_ages.values(), default=0.0)
 
 
 class Sweeper:
@@ -56,25 +71,37 @@ class Sweeper:
         self._lagging = lagging
         self._max_gap = max_gap
 
-    def sweep(self, *, now: float | None = None, queues: Iterable[str] | None = None) -> Sweep:
+    def sweep(
+        self,
+        *,
+        now: float | None = None,
+        queues: Iterable[str] | None = None,
+        time_left: Callable[[], float] | None = None,
+    ) -> Sweep:
         """Look at every queue that is marked as waiting (or at `queues`) and do what is due.
 
-        The mark is a hint: each queue is read again before anything is done about it.
+        The mark is a hint: each queue is read again before anything is done about it. `time_left` is asked for seconds;
+        consumers are woken first, and a sweep ends when half of its time is over.
         """
         done = Sweep()
         at = self._sorter.clock() if now is None else _time(now)
         if isinstance(queues, str | bytes) or not isinstance(queues, Iterable | None):
             raise InvalidInput(f"queues is an iterable of queue names, not {shown(queues)}")
-        for queue in self._marked(at) if queues is None else queues:
-            done.looked_at += 1
-            self._attempt(queue, at, done)
+        enough = time_left() / 2 if time_left else 0.0
         for queue in self._lagging.lagging(at) if self._lagging else ():
             self._nudge(queue, done)
+        chosen = self._marked(at) if queues is None else queues
+        for batch in _batches(_turned(list(chosen), at) if time_left else chosen):
+            self._sorter.in_flight.map(lambda queue: self._attempt(queue, at, done), batch)
+            done.looked_at += len(batch)
+            if time_left and time_left() < enough:
+                done.complete = False
+                break
         return done
 
-    def sweep_all(self, *, now: float | None = None) -> Sweep:
+    def sweep_all(self, *, now: float | None = None, time_left: Callable[[], float] | None = None) -> Sweep:
         """The same over every queue with a cursor row: also frees one whose last writer died unmarked."""
-        return self.sweep(now=now, queues=self._listed())
+        return self.sweep(now=now, queues=self._listed(), time_left=time_left)
 
     def _attempt(self, queue: str, now: float, done: Sweep) -> None:
         try:
@@ -92,6 +119,7 @@ class Sweeper:
         since = cursor.gap_since
         if policy.skip_after is None or since is None or now - since < policy.skip_after:
             done.waiting.append(queue)
+            done.gap_ages[queue] = max(0.0, now - since) if since is not None else 0.0
             if since is not None and since != cursor.waiting_since:
                 self._cursors.set_waiting(cursor, since)
             return
@@ -147,6 +175,18 @@ class Sweeper:
         while page.next is not None:
             page = self._cursors.queues(page.next)
             yield from page.queues
+
+
+def _turned(queues: list[str], now: float) -> list[str]:
+    """The same queues from another one on, every second another."""
+    start = int(now) * STRIDE % len(queues) if queues else 0
+    return queues[start:] + queues[:start]
+
+
+def _batches(queues: Iterable[str]) -> Iterator[list[str]]:
+    line = iter(queues)
+    while batch := list(islice(line, AT_ONCE)):
+        yield batch
 
 
 def _check(sorter: object, lagging: object) -> None:

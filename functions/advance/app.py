@@ -10,7 +10,8 @@ from stream_sort.aws_lambda.advance import AdvanceQueues
 from stream_sort.aws_lambda.telemetry import Telemetry
 
 # Built once a process, before the first event.
-handler = AdvanceQueues(StreamSorter.from_env(), Telemetry("advance"))
+sorter = StreamSorter.from_env()
+handler = AdvanceQueues(sorter, Telemetry("advance", sorter.stores.requests))
 
 gc.freeze()
 gc.enable()

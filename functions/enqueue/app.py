@@ -10,7 +10,8 @@ from stream_sort.aws_lambda.enqueue import Enqueue
 from stream_sort.aws_lambda.telemetry import Telemetry
 
 # Built once a process, before the first event.
-handler = Enqueue(StreamSorter.from_env(), Telemetry("enqueue"))
+sorter = StreamSorter.from_env()
+handler = Enqueue(sorter, Telemetry("enqueue", sorter.stores.requests))
 
 gc.freeze()
 gc.enable()

@@ -14,6 +14,7 @@ sorter = StreamSorter.from_env()
 control = sorter.stores.control(settings.control_table)
 watcher = Watcher(control, sorter.stores.cursors)
 registrar = Registrar(control, sorter.stores.cursors, sorter.clock, InFlight(sorter.options.in_flight))
+telemetry = Telemetry("sweep", sorter.stores.requests)
 
 
 def register() -> None:
@@ -21,4 +22,4 @@ def register() -> None:
     registrar.register(settings.consumer, check_start(settings.start))
 
 
-handler = SweepStep(Sweeper(sorter, lagging=watcher), watcher, register, Telemetry("sweep"))
+handler = SweepStep(Sweeper(sorter, lagging=watcher), watcher, register, telemetry)

@@ -21,9 +21,7 @@ class SweepStep:
     `register` makes the stack's own consumer known, so that it is watched over from the first day.
     """
 
-    def __init__(
-        self, sweeper: Sweeper, watcher: Watcher, register: Callable[[], None], telemetry: Telemetry
-    ) -> None:
+    def __init__(self, sweeper: Sweeper, watcher: Watcher, register: Callable[[], None], telemetry: Telemetry) -> None:
         self._sweeper = sweeper
         self._watcher = watcher
         self._register = register

@@ -15,7 +15,7 @@ from aws_lambda_powertools.tracing import Tracer
 from stream_sort.settings import tracing_is_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 NAMESPACE = "StreamSort"
 
@@ -34,12 +34,18 @@ DEAD_LETTERS = "DeadLetters"
 QUEUES_WAITING = "QueuesWaiting"
 OLDEST_GAP_AGE_SECONDS = "OldestGapAgeSeconds"
 CONSUMER_LAG = "ConsumerLag"
+# Requests to the tables, retries included: what a message costs.
+STORE_REQUESTS = "StoreRequests"
 
 
 class Telemetry:
-    """The logger and the metrics of one function; `service` is its step, and the dimension of its metrics."""
+    """The logger and the metrics of one function; `service` is its step, and the dimension of its metrics.
 
-    def __init__(self, service: str) -> None:
+    `requests` tells how many requests were made to the tables so far.
+    """
+
+    def __init__(self, service: str, requests: Callable[[], int] = lambda: 0) -> None:
+        self._requests = requests
         self.logger = Logger(service=service)
         self.tracer = _make_tracer(service) if tracing_is_on() else None
         self._service = service
@@ -73,9 +79,11 @@ class Telemetry:
     def invocation(self, context: Any) -> Iterator[None]:
         """Mark the logs of one invocation with its request id; publish its metrics however it ends."""
         self.logger.append_keys(request_id=getattr(context, "aws_request_id", None))
+        before = self._requests()
         try:
             yield
         finally:
+            self.count(STORE_REQUESTS, self._requests() - before)
             self.flush()
 
 

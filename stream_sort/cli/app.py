@@ -7,7 +7,7 @@ from typing import Annotated
 try:
     import typer
 except ImportError:
-    raise SystemExit("stream-sort: the command line is an extra; pip install '.[cli]' in the project's folder") from None
+    raise SystemExit("stream-sort: the command line is an extra: pip install '.[cli]' in its folder") from None
 
 from stream_sort.cli import local
 

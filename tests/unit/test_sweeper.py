@@ -223,3 +223,33 @@ def test_i9_a_name_that_is_none_fails_alone_in_a_sweep(sorter: StreamSorter) -> 
     put(sorter, 1)
     done = Sweeper(sorter).sweep(queues=[None, "q"])  # type: ignore[list-item]
     assert ([type(error) for _, error in done.failed], done.waiting) == ([InvalidQueue], ["q"])
+
+
+def test_a_sweep_whose_time_is_over_says_so_and_the_next_one_begins_elsewhere() -> None:
+    clock = MovableClock()
+    sorter = StreamSorter.in_memory(clock=clock)
+    queues = [f"q{number}" for number in range(200)]
+    sorter.put_many({"queue": queue, "seq": 1} for queue in queues)
+    seen: set[str] = set()
+    for _ in range(40):
+        clock.move(61)
+        left = iter([10.0, 1.0])
+        done = Sweeper(sorter).sweep(time_left=lambda left=left: next(left))
+        assert not done.complete
+        assert done.looked_at == 50
+        seen |= set(done.waiting)
+    assert seen == set(queues)
+
+
+def test_a_sweep_tells_how_long_each_queue_has_been_held_up() -> None:
+    clock = MovableClock()
+    sorter = StreamSorter.in_memory(clock=clock)
+    assert Sweeper(sorter).sweep().oldest_gap == 0
+    sorter.put({"queue": "old", "seq": 1})
+    clock.move(30)
+    sorter.put({"queue": "new", "seq": 1})
+    clock.move(5)
+    done = Sweeper(sorter).sweep()
+    assert done.gap_ages == {"old": 35, "new": 5}
+    assert done.oldest_gap == 35
+    assert done.complete

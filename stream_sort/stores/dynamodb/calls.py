@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,23 @@ class Patience:
         self.tries += 1
 
 
+class Tally:
+    """Counts requests, each try of one; threads may share it."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def add(self) -> None:
+        """One more."""
+        with self._lock:
+            self._count += 1
+
+    def count(self) -> int:
+        """How many so far."""
+        return self._count
+
+
 @dataclass(frozen=True, slots=True)
 class Calls:
     """Calls a boto3 client. Losing a condition is an answer, all other errors are raised as ours."""
@@ -94,6 +112,7 @@ class Calls:
     sleep: Callable[[float], None] = time.sleep
     monotonic: Callable[[], float] = time.monotonic
     jitter: Callable[[], float] = field(default=random.random)
+    tally: Tally = field(default_factory=Tally)
 
     def __call__(self, method: str, table: str, *, patience: Patience | None = None, **request: Any) -> Reply:
         """Make one call, as often as it takes within the deadline, or within what is left of somebody's patience."""
@@ -106,6 +125,7 @@ class Calls:
 
     def once(self, method: str, target: Target, **request: Any) -> Reply:
         """Try a call one time; raises PassingFault if it may succeed a moment later."""
+        self.tally.add()
         try:
             return Reply(getattr(self.client, method)(**request))
         except (ClientError, BotoCoreError) as error:

@@ -39,6 +39,7 @@ def connect(settings: Settings, client: Any = None) -> Stores:
         heads=DynamoHeadReader(calls, names),
         control=partial(_control, calls, names),
         create_tables=partial(tables.create, calls, names),
+        requests=calls.tally.count,
         cursor_table=names.cursor.rpartition("/")[2],
     )
 
