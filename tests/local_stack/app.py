@@ -112,10 +112,13 @@ class App:
         with closing(self.stack.client("sqs")) as sqs:
             while not self._stop.is_set():
                 received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
-                for one in received.get("Messages", []):
+                entries = []
+                for number, one in enumerate(received.get("Messages", [])):
                     message = json.loads(one["Body"])
                     self.history.delivered[message["queue"]].append(message["seq"])
-                    sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
+                    entries.append({"Id": str(number), "ReceiptHandle": one["ReceiptHandle"]})
+                if entries:
+                    sqs.delete_message_batch(QueueUrl=url, Entries=entries)
 
 
 def eventually(question: Callable[[], bool], seconds: float = 60.0, every: float = 0.2) -> bool:

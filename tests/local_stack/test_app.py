@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.ministack, pytest.mark.timeout(1200)]
 
 MESSAGES, QUEUES, KILLS = 20_000, 50, 20
-JITTER = 40
+JITTER, BURST = 40, 70
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +29,16 @@ def app() -> Iterator[App]:
 
 
 def shuffled(queues: int, each: int, seed: int) -> list[dict[str, Any]]:
-    """Messages of many queues out of order, one in twenty of them twice."""
+    """Messages of many queues, in bursts, each out of order, one in twenty of them twice."""
     rng = random.Random(seed)
-    places = [(seq, queue) for queue in range(queues) for seq in range(each)]
-    places += rng.sample(places, len(places) // 20)
-    places.sort(key=lambda place: place[0] + rng.uniform(0, JITTER))
-    return [{"queue": f"load-{queue}", "seq": seq, "text": f"{queue}/{seq}"} for seq, queue in places]
+    bursts: list[tuple[float, list[tuple[int, int]]]] = []
+    for queue in range(queues):
+        seqs = [*range(each), *rng.sample(range(each), each // 20)]
+        seqs.sort(key=lambda seq: seq + rng.uniform(0, JITTER))
+        for start in range(0, len(seqs), BURST):
+            bursts.append((start + rng.uniform(0, BURST), [(queue, seq) for seq in seqs[start : start + BURST]]))
+    places = [place for _, burst in sorted(bursts) for place in burst]
+    return [{"queue": f"load-{queue}", "seq": seq, "text": f"{queue}/{seq}"} for queue, seq in places]
 
 
 def test_i3_i8_a_load_with_killed_functions_comes_out_complete_and_in_order(app: App) -> None:
