@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build deploy test lint fmt bench soak clean build-StreamSortLayer
+.PHONY: help setup demo build deploy test lint fmt bench load soak clean build-StreamSortLayer
 
 PYTHON ?= python3
 SEEDS ?= 100000
@@ -58,6 +58,9 @@ fmt: setup ## Format the code
 
 bench: setup ## Count requests, request units and speed against the classic algorithm
 	$(RUN) python -m tests.benchmarks.sorter
+
+load: setup ## 20,000 messages through the deployed app on a local AWS, with 20 functions killed; prints the verdict
+	LOAD="20000 50 20" $(RUN) pytest -s tests/local_stack/test_app.py -k killed_functions
 
 soak: setup ## Simulate SEEDS=n seeds (default 100000), with progress, until done
 	$(RUN) python -m stream_sort.testing soak --seeds $(SEEDS)

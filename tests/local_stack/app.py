@@ -52,15 +52,16 @@ class App:
         table = self.stack.outputs["ControlTable"]
         return OrderedConsumer(name, handler, sorter=self.sorter, control_table=table, **options)
 
-    def send(self, messages: list[dict[str, Any]]) -> None:
-        """Send through SQS, as many at once as it takes."""
+    def send(self, messages: list[dict[str, Any]], in_a_body: int = 1) -> None:
+        """Send through SQS, as many bodies at once as it takes; a body holds one message, or a list of them."""
         url = self.stack.outputs["EnqueueQueueUrl"]
-        for start in range(0, len(messages), SQS_BATCH):
-            part = messages[start : start + SQS_BATCH]
-            entries = [{"Id": str(n), "MessageBody": json.dumps(message)} for n, message in enumerate(part)]
+        parts = [messages[start : start + in_a_body] for start in range(0, len(messages), in_a_body)]
+        for start in range(0, len(parts), SQS_BATCH):
+            bodies = [json.dumps(part if len(part) > 1 else part[0]) for part in parts[start : start + SQS_BATCH]]
+            entries = [{"Id": str(number), "MessageBody": body} for number, body in enumerate(bodies)]
             assert not self._sqs.send_message_batch(QueueUrl=url, Entries=entries).get("Failed")
-            for message in part:
-                self.history.sent[message["queue"]].add(message["seq"])
+        for message in messages:
+            self.history.sent[message["queue"]].add(message["seq"])
 
     def put(self, *messages: dict[str, Any]) -> dict[str, Any]:
         """Send by a direct invoke."""

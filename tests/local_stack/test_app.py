@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.ministack, pytest.mark.timeout(1200)]
 
-MESSAGES, QUEUES, KILLS = 20_000, 50, 20
+# `make load` asks for more: 20,000 messages, 50 queues, 20 kills.
+MESSAGES, QUEUES, KILLS = (int(number) for number in os.environ.get("LOAD", "4000 20 6").split())
 JITTER, BURST = 40, 70
+# The local SQS hands out ten bodies at a time; lists in them make batches as large as those of AWS.
+IN_A_BODY = 10
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +39,10 @@ def shuffled(queues: int, each: int, seed: int) -> list[dict[str, Any]]:
     for queue in range(queues):
         seqs = [*range(each), *rng.sample(range(each), each // 20)]
         seqs.sort(key=lambda seq: seq + rng.uniform(0, JITTER))
-        for start in range(0, len(seqs), BURST):
-            bursts.append((start + rng.uniform(0, BURST), [(queue, seq) for seq in seqs[start : start + BURST]]))
+        starts = range(0, len(seqs), BURST)
+        bursts += [
+            (start + rng.uniform(0, BURST), [(queue, seq) for seq in seqs[start : start + BURST]]) for start in starts
+        ]
     places = [place for _, burst in sorted(bursts) for place in burst]
     return [{"queue": f"load-{queue}", "seq": seq, "text": f"{queue}/{seq}"} for queue, seq in places]
 
@@ -44,7 +50,7 @@ def shuffled(queues: int, each: int, seed: int) -> list[dict[str, Any]]:
 def test_i3_i8_a_load_with_killed_functions_comes_out_complete_and_in_order(app: App) -> None:
     messages = shuffled(QUEUES, MESSAGES // QUEUES, seed=1)
     began = time.monotonic()
-    sender = threading.Thread(target=app.send, args=(messages,), daemon=True)
+    sender = threading.Thread(target=app.send, args=(messages, IN_A_BODY), daemon=True)
     sender.start()
     rng = random.Random(2)
     while len(app.killed) < KILLS:
@@ -109,6 +115,7 @@ def test_i8_what_the_stream_lost_is_delivered_after_a_sweep(app: App) -> None:
         app.put(*({"queue": "asleep", "seq": seq} for seq in range(1, 6)))
         time.sleep(PATIENCE + 1)
     assert not eventually(lambda: app.is_delivered("asleep", 2), seconds=3)
-    assert app.stack.invoke("sweep", {})["nudged"] == 1
+    # The consumers of other tests sleep, too.
+    assert app.stack.invoke("sweep", {})["nudged"] >= 1
     assert eventually(lambda: app.is_delivered("asleep", 6))
     assert app.history.delivered["asleep"] == list(range(6))
