@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.ministack
 
-SMALL = ["--messages", "400", "--queues", "3", "--seed", "5"]
+SMALL = ["--messages", "300", "--queues", "3", "--seed", "5"]
 COMMAND = [sys.executable, "-c", "from stream_sort.cli.app import main; main()", "demo", *SMALL]
 
 
@@ -36,7 +37,12 @@ def start(home: Path, *, command: list[str] | None = None) -> subprocess.Popen[s
 
 def left_behind(home: Path) -> list[str]:
     """Processes that were told to use this directory, and files in it."""
-    found = [str(path) for path in home.iterdir()]
+    return [str(path) for path in home.iterdir()] + processes_of(home)
+
+
+def processes_of(home: Path) -> list[str]:
+    """Processes that were told to use this directory."""
+    found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             environment, command = (process / "environ").read_bytes(), (process / "cmdline").read_bytes()
@@ -67,23 +73,26 @@ def read_until(demo: subprocess.Popen[str], text: str) -> str:
 
 
 def test_the_demo_ends_with_a_verdict_that_it_checked(tmp_path: Path) -> None:
-    said, _ = (demo := start(tmp_path)).communicate(timeout=120)
+    said, _ = (demo := start(tmp_path)).communicate(timeout=400)
     assert demo.returncode == 0, said
-    assert "PASS  400 messages read back: each once, unchanged, in order" in said
-    assert "one unbroken chain for each queue" in said
-    assert '"payments [eu]" jumped from 52 to 132: 80 messages released by one put' in said
+    assert "PASS  300 messages came out: every queue in order, nothing missing" in said
+    assert '"payments [eu]" jumped from 39 to 99: 60 messages released by one message' in said
+    assert "Lambda processes killed: process, enqueue, process" in said
+    assert "the poison body held up nobody" in said
+    assert re.search(r"enqueue +[1-9][0-9,]* requests to the tables", said)
+    assert re.search(r"process +[1-9][0-9,]* requests to the tables", said)
     assert "\x1b" not in said
     assert left_behind(tmp_path) == []
 
 
-@pytest.mark.parametrize("when", ["starting MiniStack", "writers at once"])
+@pytest.mark.parametrize("when", ["sam build", "writers at once"])
 def test_ctrl_c_ends_the_demo_and_its_local_aws(tmp_path: Path, when: str) -> None:
     demo = start(tmp_path)
     read_until(demo, when)
     time.sleep(0.5)
     assert left_behind(tmp_path) != []
     demo.send_signal(signal.SIGINT)
-    said, _ = demo.communicate(timeout=30)
+    said, _ = demo.communicate(timeout=60)
     assert demo.returncode == 130, said
     assert "Stopped by Ctrl-C" in said
     assert "Traceback" not in said
@@ -92,17 +101,7 @@ def test_ctrl_c_ends_the_demo_and_its_local_aws(tmp_path: Path, when: str) -> No
 
 def test_a_killed_demo_leaves_no_local_aws_behind(tmp_path: Path) -> None:
     demo = start(tmp_path)
-    read_until(demo, "made the tables")
+    read_until(demo, "sam build")
     demo.kill()
     demo.communicate()
-    assert eventually(lambda: left_behind(tmp_path) == []), left_behind(tmp_path)
-
-
-def test_a_lost_message_makes_the_demo_fail(tmp_path: Path) -> None:
-    forget = "import sys; from stream_sort.cli.demo import play as demo; "
-    forget += "from stream_sort.cli.demo.traffic import make_traffic; "
-    break_it = "traffic = make_traffic(200, 2, 1); traffic.lengths['orders'] += 1; sys.exit(demo.run(traffic))"
-    demo = start(tmp_path, command=[sys.executable, "-c", forget + break_it])
-    said, _ = demo.communicate(timeout=120)
-    assert demo.returncode == 1, said
-    assert 'FAIL  "orders": 100 of 101 messages released' in said
+    assert eventually(lambda: not processes_of(tmp_path), seconds=60), processes_of(tmp_path)

@@ -16,8 +16,8 @@ def costs_of(stack: LocalStack, messages: int) -> dict[str, str]:
     """Requests to the tables a message, for each function that every message passes."""
     told = {}
     for step in STEPS:
-        requests = sum(_requests_in(line.text) for line in stack.logs(step))
-        told[f"{step}"] = f"{requests:,} requests to the tables, {requests / messages:.3f} a message"
+        requests = round(sum(_requests_in(line.text) for line in stack.logs(step)))
+        told[step] = f"{requests:,} requests to the tables, {requests / messages:.3f} a message"
     return told
 
 
