@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BUCKET = "stream-sort-artifacts"
 # Six minutes, right in AWS, would be a long time to wait for what a killed function left.
-LOCAL_PARAMETERS = {"VisibilityTimeout": "15"}
+LOCAL_PARAMETERS = {"VisibilityTimeout": "15", "RetryVisibilityTimeout": "15"}
 
 
 def deploy(

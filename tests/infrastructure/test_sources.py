@@ -91,7 +91,7 @@ def test_a_message_is_not_handed_out_again_while_a_function_may_be_at_it(
     functions = template["Resources"]
     assert functions["EnqueueFunction"]["Properties"]["Timeout"] * 6 <= int(defaults["VisibilityTimeout"])
     assert functions["ProcessFunction"]["Properties"]["Timeout"] == {"Ref": "ProcessTimeout"}
-    assert int(defaults["ProcessTimeout"]) * 6 <= int(defaults["VisibilityTimeout"])
+    assert int(defaults["ProcessTimeout"]) * 6 <= int(defaults["RetryVisibilityTimeout"])
 
 
 def test_the_sink_queue_keeps_the_order_of_each_queue_and_moves_nothing_aside(resources: dict[str, Any]) -> None:
