@@ -38,12 +38,14 @@ class App:
         self._drain = threading.Thread(target=self._take_all, daemon=True)
 
     def __enter__(self) -> Self:
-        self._drain.start()
+        if "SinkQueueUrl" in self.stack.outputs:
+            self._drain.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stop.set()
-        self._drain.join()
+        if self._drain.is_alive():
+            self._drain.join()
         self._dynamodb.close()
         self._sqs.close()
 
