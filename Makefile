@@ -29,19 +29,20 @@ $(UV):
 
 setup: .venv/.ready ## Install everything into .tools and .venv
 
-demo: setup ## Shuffle messages through a local AWS and watch them come out in order
+demo: setup ## Deploy the app to a local AWS, shuffle messages through it, see them come out in order
 	$(RUN) stream-sort demo
 
 build: $(UV) ## Build the layer and the functions with sam, for this machine's Python
 	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
-	LAMBDA_PYTHON=$$version $(SAM) build --parameter-overrides PythonRuntime=python$$version
+	LAMBDA_PYTHON=$$version $(SAM) build --parameter-overrides PythonRuntime=python$$version; \
+	sed -i.bak "s/Default: python3\.[0-9]*/Default: python$$version/" .aws-sam/build/template.yaml
 
+# No parameters here: they would take the place of all that samconfig.toml remembers. The runtime is in what was built.
 deploy: build ## Deploy to your AWS account; asks before it changes anything
-	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
-	$(SAM) deploy --guided --parameter-overrides PythonRuntime=python$$version
+	$(SAM) deploy --guided
 
 invoke-%: setup ## Run a function of the local stack: make invoke-enqueue EVENT=events/...
-	$(RUN) stream-sort local invoke $* $(EVENT)
+	$(RUN) stream-sort local invoke $* "$(EVENT)"
 
 test: setup ## Run all tests
 	$(RUN) pytest
@@ -56,8 +57,9 @@ fmt: setup ## Format the code
 	$(RUN) ruff check --fix .
 	$(RUN) ruff format .
 
-bench: setup ## Count requests, request units and speed against the classic algorithm
+bench: setup ## Count requests, request units, speed and cold starts against what they are compared with
 	$(RUN) python -m tests.benchmarks.sorter
+	$(RUN) python -m tests.benchmarks.cold_start
 
 load: setup ## 20,000 messages through the deployed app on a local AWS, with 20 functions killed; prints the verdict
 	LOAD="20000 50 20" $(RUN) pytest -s tests/local_stack/test_app.py -k killed_functions

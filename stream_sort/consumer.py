@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stream_sort.core.batch import Batch
 from stream_sort.core.consumption import Checkpoint, DeadLetter, Wake, first_checkpoint, told
 from stream_sort.core.message import check_queue, check_seq, is_text
+from stream_sort.core.records import Cursor
 from stream_sort.delivery import Delivery
 from stream_sort.errors import (
     CheckpointConflict,
@@ -86,9 +87,8 @@ class Consumer:
         standing = self._desk.control.standing(self.name, check_queue(queue))
         if standing.checkpoint is not None:
             return standing.checkpoint.seq
-        if standing.cursor is not None:
-            return first_checkpoint(self._desk.terms.start, standing.cursor)
-        return self._desk.sorter.position(queue)
+        first = self._desk.sorter.options.first_seq
+        return first_checkpoint(self._desk.terms.start, standing.cursor or Cursor(queue, first - 1, first))
 
     def parked(self) -> list[Parked]:
         """Queues that wait behind a message that failed; the next to be tried first."""
@@ -117,7 +117,10 @@ class Consumer:
         return len(letters) + (self._force(queue, afresh=True) if parked else 0)
 
     def discard(self, queue: str, seq: int, reason: str) -> None:
-        """Give up for good on a message that is dead, or on the one a queue is parked at; the queue then goes on."""
+        """Give up for good on a message that is dead, or on the one a queue is parked at; the queue then goes on.
+
+        A queue that is parked because its tables are damaged has no message to give up: repair the tables.
+        """
         self._register()
         check_seq(seq)
         if not isinstance(reason, str) or not reason or not is_text(reason) or len(reason.encode()) > MAX_REASON:
@@ -126,7 +129,7 @@ class Consumer:
         letter = next((letter for letter in self._letters(queue) if letter.seq == seq), None)
         if letter is not None:
             done = self._desk.control.settle(self.name, letter, replace(letter, discarded=reason))
-        elif row is not None and row.parked is not None and row.parked.seq == seq:
+        elif row is not None and row.parked is not None and row.parked.seq == seq and not row.parked.damaged:
             done = self._pass_over(row, row.parked, reason)
         else:
             raise NotParked(self.name, queue, seq)

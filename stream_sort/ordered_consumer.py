@@ -13,11 +13,12 @@ from stream_sort.errors import SettingsError, shown
 from stream_sort.inflight import InFlight
 from stream_sort.registrar import Registrar
 from stream_sort.settings import ConsumerSettings
+from stream_sort.sorter import Sorter
+from stream_sort.verdict import check_handler
 from stream_sort.wakers import Nudger
 
 if TYPE_CHECKING:
     from stream_sort.ports import Waker
-    from stream_sort.sorter import Sorter
     from stream_sort.verdict import Handler
 
 
@@ -44,8 +45,7 @@ class OrderedConsumer(Consumer):
         pace: Pace | None = None,
     ) -> None:
         """Wire a consumer; the sorter is that of the environment when none is given."""
-        if not callable(handler):
-            raise SettingsError(f"handler is {shown(handler)}; it must be a function that takes a batch")
+        check_handler(handler)
         settings = ConsumerSettings(
             control_table=control_table,
             consumer=check_consumer(name),
@@ -56,6 +56,8 @@ class OrderedConsumer(Consumer):
             retry_queue_url=retry_queue_url,
         )
         sorter = StreamSorter.from_env() if sorter is None else sorter
+        if not isinstance(sorter, Sorter):
+            raise SettingsError(f"sorter is {shown(sorter)}; it must be a StreamSorter")
         self._sorter = sorter
         self._settings = settings
         self._control = sorter.stores.control(control_table)

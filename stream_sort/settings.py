@@ -114,6 +114,11 @@ def tracing_is_on() -> bool:
     return os.environ.get(PREFIX + "TRACING", "").lower() in {"on", "true", "1"}
 
 
+def metrics_namespace() -> str:
+    """Under which name the functions publish their figures; Powertools' own variable, one for each stack."""
+    return os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or "StreamSort"
+
+
 def _read(variable: str, text: str, kind: type) -> Any:
     try:
         return kind(text)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from stream_sort.core.batch import Batch
-from stream_sort.errors import HandlerProblem, PartlyDone
+from stream_sort.errors import HandlerProblem, PartlyDone, SettingsError, shown
 
 Handler = Callable[[Batch], Any]
 
@@ -20,17 +21,38 @@ class Verdict:
     error: Exception | None = None
 
 
+def check_handler(handler: object) -> Handler:
+    """A function that can be called with a batch, and then has done something."""
+    called = handler if inspect.isroutine(handler) else getattr(handler, "__call__", None)  # noqa: B004  # its method
+    if not callable(handler):
+        raise SettingsError(f"handler is {shown(handler)}; it must be a function that takes a batch")
+    if inspect.iscoroutinefunction(called) or inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise SettingsError(f"handler {shown(handler)} is a coroutine or a generator: to call it does nothing yet")
+    return cast("Handler", handler)
+
+
 def verdict_of(handler: Handler, batch: Batch) -> Verdict:
     """Call the handler. None, or anything that is no int, means that all is done; an int is the last seq done."""
     try:
         answer = handler(batch)
     except PartlyDone as error:
         return _partly(batch, error.last_done, error)
+    except SystemExit as error:
+        return Verdict(batch.after, HandlerProblem(f"the handler ended the process: SystemExit({error.code!r})"))
     except Exception as error:  # noqa: BLE001  # the user's code may raise anything
         return Verdict(batch.after, error)
+    if inspect.isawaitable(answer) or inspect.isgenerator(answer) or inspect.isasyncgen(answer):
+        _close(answer)
+        return Verdict(batch.after, HandlerProblem("the handler answered with a coroutine or a generator: nothing ran"))
     if not isinstance(answer, int) or isinstance(answer, bool):
         return Verdict(batch.through)
     return _partly(batch, answer, None)
+
+
+def _close(answer: Any) -> None:
+    """Nobody will ever wait for it; say so to Python, too."""
+    if inspect.iscoroutine(answer):
+        answer.close()
 
 
 def _partly(batch: Batch, last_done: object, error: PartlyDone | None) -> Verdict:

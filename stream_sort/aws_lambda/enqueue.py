@@ -82,11 +82,10 @@ class Enqueue:
         return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
 
     def _answer_async(self, event: dict[str, Any], shape: Shape) -> None:
-        """Raise what may yet be stored, so that Lambda retries the event; log and drop what never will be."""
+        """Raise what was not stored: Lambda tries the event again, and in the end keeps it in the dead letters."""
         failures = self._deliver(parcels_of(event, shape, self._keys)).values()
-        for error in failures:
-            if not is_own_fault(error):
-                raise error
+        for error in sorted(failures, key=is_own_fault):
+            raise error
 
     def _deliver(self, parcels: list[Parcel]) -> dict[str, StreamSortError]:
         """Put the messages of all parcels at once; the failure of each parcel that has one, by its name."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from stream_sort.errors import SettingsError, shown
+from stream_sort.verdict import check_handler
 
 if TYPE_CHECKING:
     from stream_sort.verdict import Handler
@@ -21,11 +22,10 @@ def load_handler(name: str) -> Handler:
         found = getattr(found, part, None)
         if found is None:
             raise SettingsError(f"handler is {name!r}, but module {module_name!r} has no {path!r}")
-    if not callable(found):
-        raise SettingsError(
-            f"handler is {name!r}, but that is {shown(found)}; it must be a function that takes a batch"
-        )
-    return cast("Handler", found)
+    try:
+        return check_handler(found)
+    except SettingsError as error:
+        raise SettingsError(f"handler is {name!r}: {error}") from None
 
 
 def _import(name: str) -> object:

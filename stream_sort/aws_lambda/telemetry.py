@@ -12,12 +12,10 @@ from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics
 from aws_lambda_powertools.tracing import Tracer
 
-from stream_sort.settings import tracing_is_on
+from stream_sort.settings import metrics_namespace, tracing_is_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-NAMESPACE = "StreamSort"
 
 MESSAGES_ACCEPTED = "MessagesAccepted"
 DUPLICATES = "Duplicates"
@@ -68,7 +66,7 @@ class Telemetry:
         if not values:
             return
         try:
-            metrics = EphemeralMetrics(namespace=NAMESPACE, service=self._service)
+            metrics = EphemeralMetrics(namespace=metrics_namespace(), service=self._service)
             for name, value, unit in values:
                 metrics.add_metric(name=name, unit=unit, value=value)
             metrics.flush_metrics()

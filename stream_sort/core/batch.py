@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ class Transaction:
         self._add("Put", table, {"Item": item}, expressions)
 
     def update(self, table: str, key: dict[str, Any], expression: str, **expressions: Any) -> None:
-        """Change an item: `update("Totals", {"id": "a"}, "ADD total :n", ExpressionAttributeValues={":n": 5})`."""
+        """Change an item: `update("Totals", {"id": "a"}, "ADD paid :n", ExpressionAttributeValues={":n": 5})`."""
         self._add("Update", table, {"Key": key, "UpdateExpression": expression}, expressions)
 
     def delete(self, table: str, key: dict[str, Any], **expressions: Any) -> None:
@@ -63,7 +64,8 @@ class Transaction:
         unknown = expressions.keys() - EXPRESSIONS
         if unknown:
             raise InvalidInput(f"transaction: {sorted(unknown)} not known; there are {sorted(EXPRESSIONS)}")
-        self.effects.append(Effect(kind, table, request | expressions))
+        # A copy: handlers like to fill one dict again and again.
+        self.effects.append(Effect(kind, table, copy.deepcopy(request | expressions)))
 
 
 @dataclass(slots=True)

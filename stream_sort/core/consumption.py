@@ -183,8 +183,8 @@ def check_consumer(name: object) -> str:
 
 def check_start(start: object) -> str:
     """Where a consumer starts, as text: "earliest", "latest" or a seq."""
-    if start in {EARLIEST, LATEST}:
-        return str(start)
+    if isinstance(start, str) and start in {EARLIEST, LATEST}:
+        return start
     is_number = isinstance(start, int) and not isinstance(start, bool)
     if is_number or (isinstance(start, str) and re.fullmatch(r"-?[0-9]{1,20}", start)):
         seq = int(str(start))

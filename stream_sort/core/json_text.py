@@ -6,6 +6,7 @@ import json
 import math
 import re
 from base64 import b64encode
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 
@@ -62,6 +63,8 @@ def _finite(word: str) -> float:
     number = float(word)
     if not math.isfinite(number):
         raise _Refused(f"{shown(word)} is too large for a number; use text", word)
+    if number == 0 and any(digit in "123456789" for digit in word.lower().partition("e")[0]):
+        raise _Refused(f"{shown(word)} is too small for a number; use text", word)
     return number
 
 
@@ -75,8 +78,8 @@ def _whole(word: str) -> int:
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise _Refused(f"the field {shown(twice)} is given twice in one object")
     return fields
 

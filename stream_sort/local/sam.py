@@ -82,6 +82,8 @@ class Sam:
         return {
             **base,
             "AWS_ENDPOINT_URL": self.endpoint,
+            # sam leaves its temporary files behind; here they go when the stack goes.
+            "TMPDIR": str(self.log.parent),
             # sam build wants a Python of the functions' version: this one; so does the layer's bytecode.
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), base.get("PATH", os.defpath)]),
             "LAMBDA_PYTHON": PYTHON,

@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import InvalidInput
+from stream_sort.errors import InvalidInput, shown
 from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
+from stream_sort.verdict import check_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +39,9 @@ def simulate(  # noqa: PLR0913  # each is a keyword with a default
     the fields your handler needs. `check(given)` is called after each seed with what the handler was given: for each
     (consumer, queue) the seqs in the order they came, repeats included; it may raise AssertionError.
     """
-    if not callable(handler):
-        raise InvalidInput("simulate takes a handler: a function of a batch")
+    check_handler(handler)
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
+        raise InvalidInput(f"seeds is {shown(seeds)}; it must be an int of at least 1")
     done = Simulated()
     for seed in range(start, start + seeds):
         if setup is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import CursorLost, StoreUnavailable, StreamSorter
+from stream_sort import CursorLost, InvalidInput, StoreUnavailable, StreamSorter
 from stream_sort.aws_lambda.enqueue import Enqueue
 from tests.functional.conftest import TUNING
 
@@ -114,21 +114,23 @@ def test_a_notification_that_may_yet_be_stored_is_raised_so_that_lambda_retries(
 
 
 @pytest.mark.parametrize("body", POISON)
-def test_a_poison_notification_is_logged_and_counted_and_not_retried(
+def test_a_poison_notification_is_logged_and_counted_and_raised_so_that_lambda_keeps_it(
     enqueue: Any, sample: Any, told: Told, body: str
 ) -> None:
     event = sample("enqueue_sns")
     event["Records"][0]["Sns"]["Message"] = body
-    assert enqueue(event) is None
+    with pytest.raises(InvalidInput):
+        enqueue(event)
     assert told.metrics() == {"Rejected": 1}
     assert [record["record"] for record in told.logs(logging.ERROR)] == ["95df01b4-ee98-5cb9-9903-4c221d41eb5e"]
 
 
 @pytest.mark.parametrize("detail", [{}, {"queue": "", "seq": 0}, "text", 5, None])
-def test_a_poison_event_is_logged_and_counted_and_not_retried(
+def test_a_poison_event_is_logged_and_counted_and_raised_so_that_lambda_keeps_it(
     enqueue: Any, sample: Any, told: Told, detail: Any
 ) -> None:
-    assert enqueue(sample("enqueue_eventbridge") | {"detail": detail}) is None
+    with pytest.raises(InvalidInput):
+        enqueue(sample("enqueue_eventbridge") | {"detail": detail})
     assert told.metrics() == {"Rejected": 1}
 
 

@@ -12,11 +12,7 @@ import pytest
 from stream_sort.aws_lambda import telemetry
 
 ROOT = Path(__file__).parents[2]
-METRICS = {
-    name: value
-    for name, value in vars(telemetry).items()
-    if name.isupper() and isinstance(value, str) and name != "NAMESPACE"
-}
+METRICS = {name: value for name, value in vars(telemetry).items() if name.isupper() and isinstance(value, str)}
 OF_AWS = {
     "AWS/Lambda": {"IteratorAge", "Errors", "Throttles"},
     "AWS/SQS": {"ApproximateNumberOfMessagesVisible"},
@@ -42,9 +38,18 @@ def published_by(step: str) -> set[str]:
     return {metric for name, metric in METRICS.items() if re.search(rf"\b{name}\b", source)}
 
 
+NAMESPACE = "StreamSort/${AWS::StackName}"
+
+
 @pytest.fixture(scope="module")
 def alarms(resources: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: one["Properties"] for name, one in resources.items() if one["Type"] == "AWS::CloudWatch::Alarm"}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_function_publishes_where_its_stacks_alarms_look(step: str, resources: dict[str, Any]) -> None:
+    told = resources[f"{step.title()}Function"]["Properties"]["Environment"]["Variables"]
+    assert told["POWERTOOLS_METRICS_NAMESPACE"] == {"Fn::Sub": NAMESPACE}
 
 
 def test_everything_that_can_go_wrong_has_an_alarm(alarms: dict[str, dict[str, Any]]) -> None:
@@ -54,7 +59,7 @@ def test_everything_that_can_go_wrong_has_an_alarm(alarms: dict[str, dict[str, A
 def test_every_alarm_watches_a_metric_that_somebody_publishes(alarms: dict[str, dict[str, Any]]) -> None:
     for name, alarm in alarms.items():
         (dimension,) = alarm["Dimensions"]
-        if alarm["Namespace"] == telemetry.NAMESPACE:
+        if alarm["Namespace"] == {"Fn::Sub": NAMESPACE}:
             assert dimension["Name"] == "service", name
             assert alarm["MetricName"] in published_by(dimension["Value"]), name
         else:
@@ -85,7 +90,7 @@ def test_the_dashboard_shows_metrics_that_somebody_publishes(resources: dict[str
     body = json.loads(resources["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"])
     for widget in body["widgets"]:
         for namespace, metric, dimension, value in widget["properties"]["metrics"]:
-            if namespace == telemetry.NAMESPACE:
+            if namespace == NAMESPACE:
                 assert dimension == "service"
                 assert metric in published_by(value), f"{metric} of {value}"
             else:

@@ -26,6 +26,8 @@ NEEDS: dict[str, dict[str, set[str]]] = {
         },
         "CursorTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         "EnqueueQueue.Arn": RECEIVE,
+        # Events of SNS and EventBridge that fail for good.
+        "EnqueueDeadLetters.Arn": {"sqs:SendMessage"},
         "KinesisSource": {
             "kinesis:DescribeStream",
             "kinesis:DescribeStreamSummary",

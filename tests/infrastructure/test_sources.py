@@ -109,10 +109,26 @@ def test_every_queue_is_encrypted(resources: dict[str, Any]) -> None:
             assert one["Properties"]["SqsManagedSseEnabled"] is True, name
 
 
+def retried(resources: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What happens to asynchronous invokes that fail, by function."""
+    found = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::Lambda::EventInvokeConfig"]
+    return {one["FunctionName"]["Ref"]: one for one in found}
+
+
+def test_what_is_sent_and_forgotten_is_kept_when_it_cannot_be_stored(resources: dict[str, Any]) -> None:
+    kept = retried(resources)["EnqueueFunction"]["DestinationConfig"]["OnFailure"]["Destination"]
+    assert kept == {"Fn::GetAtt": ["EnqueueDeadLetters", "Arn"]}
+
+
+@pytest.mark.parametrize("queue", ["EnqueueQueue", "EnqueueDeadLetters", "SinkQueue"])
+def test_a_queue_whose_messages_are_nowhere_else_is_not_deleted_with_them(queue: str, template: dict[str, Any]) -> None:
+    assert template["Resources"][queue]["DeletionPolicy"] == "Retain"
+    assert template["Resources"][queue]["UpdateReplacePolicy"] == "Retain"
+
+
 def test_the_sweep_ends_before_its_next_run_and_is_not_repeated(resources: dict[str, Any]) -> None:
     assert resources["SweepFunction"]["Properties"]["Timeout"] < 60
-    (again,) = (one for one in resources.values() if one["Type"] == "AWS::Lambda::EventInvokeConfig")
-    assert again["Properties"]["MaximumRetryAttempts"] == 0
+    assert retried(resources)["SweepFunction"]["MaximumRetryAttempts"] == 0
     rules = {
         one["Properties"]["ScheduleExpression"]["Ref"]
         for one in resources.values()

@@ -37,13 +37,18 @@ class Board:
     def note_stored(self, queue: str, arrived: int, released: int) -> None:
         """Set what the tables show."""
         with self._lock:
-            self.counts[queue].arrived = arrived
-            self.counts[queue].released = released
+            count = self.counts[queue]
+            count.released = max(released, count.released)
+            count.arrived = max(arrived, count.arrived, count.released)
 
     def note_delivered(self, queue: str, messages: int) -> None:
         """Set how many different messages came out."""
         with self._lock:
-            self.counts[queue].delivered = messages
+            count = self.counts[queue]
+            count.delivered = messages
+            # What came out was released before, whether or not somebody has looked since.
+            count.released = max(messages, count.released)
+            count.arrived = max(count.arrived, count.released)
 
     def total(self, what: str) -> int:
         """A count over all queues."""

@@ -204,4 +204,4 @@ class _Demo:
         command = _this_command()
         self._view.say(f"\n   Next: the same to play with    {command} local up")
         self._view.say(f"      your own handler           {command} local up --handler my_handler.py:handle")
-        self._view.say("      in your account            sam build && sam deploy --guided")
+        self._view.say("      in your account            make deploy")

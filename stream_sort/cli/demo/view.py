@@ -99,7 +99,7 @@ class Watch:
     def __init__(self, console: Console, board: Board) -> None:
         self._console = console
         self._board = board
-        self._said = time.monotonic()
+        self._said, self._last = time.monotonic(), ""
         self._live = Live(console=console, auto_refresh=False, transient=False) if console.is_terminal else None
         self.every = LIVE_EVERY if self._live else PLAIN_EVERY / 4
         self._length = max(SHORTEST_BAR, min(LONGEST_BAR, console.width - BESIDE_BAR))
@@ -119,9 +119,9 @@ class Watch:
         """Show the counts as they are now."""
         if self._live:
             self._live.update(self._table(), refresh=True)
-        elif last or time.monotonic() - self._said >= PLAIN_EVERY:
-            self._said = time.monotonic()
-            self._console.print(Text(self._line()), soft_wrap=True)
+        elif (last or time.monotonic() - self._said >= PLAIN_EVERY) and self._line() != self._last:
+            self._said, self._last = time.monotonic(), self._line()
+            self._console.print(Text(self._last), soft_wrap=True)
 
     def _line(self) -> str:
         counts = self._board.counts.values()

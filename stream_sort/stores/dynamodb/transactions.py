@@ -6,7 +6,15 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.limits import check_transaction
-from stream_sort.errors import EffectRefused, SettingsError, StoreError, StoreUnavailable, TransactionTooLarge
+from stream_sort.errors import (
+    AccessDenied,
+    EffectRefused,
+    SettingsError,
+    StoreError,
+    StoreUnavailable,
+    TableNotFound,
+    TransactionTooLarge,
+)
 from stream_sort.stores.dynamodb.effects import actions_of, check_size, name_of
 
 if TYPE_CHECKING:
@@ -16,6 +24,8 @@ if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.calls import Calls, Reply
 
 REFUSED = "ConditionalCheckFailed"
+# What IAM calls the parts of a transaction.
+ACTIONS = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
 TOO_LARGE = ("multiple operations on one item", "size", "less than or equal to 100")
 
 
@@ -58,4 +68,10 @@ def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError | Setting
     """The error of a transaction that cannot be made: our own rows were read just now, so an effect is at fault."""
     if any(words in str(error) for words in TOO_LARGE):
         return TransactionTooLarge(queue, str(error))
-    return EffectRefused(queue, [f"{', '.join(sorted({name_of(effect) for effect in effects}))}: {error}"])
+    named = ", ".join(sorted({name_of(effect) for effect in effects}))
+    if isinstance(error, AccessDenied):
+        needed = sorted({f"dynamodb:{ACTIONS[effect.kind]} on table {effect.table!r}" for effect in effects})
+        return EffectRefused(queue, [f"{named}: not allowed; the role needs {', '.join(needed)} (see HandlerPolicy)"])
+    if isinstance(error, TableNotFound):
+        return EffectRefused(queue, [f"{named}: no such table, in this region and account"])
+    return EffectRefused(queue, [f"{named}: {error}"])
