@@ -40,7 +40,7 @@ def options(
 
 @app.command()
 def demo(
-    messages: Annotated[int, typer.Option(min=100, max=100_000, help="How many messages to send.")] = 3_000,
+    messages: Annotated[int, typer.Option(min=100, max=100_000, help="How many messages to send.")] = 2_000,
     queues: Annotated[int, typer.Option(min=1, max=12, help="Over how many queues.")] = 8,
     seed: Annotated[int, typer.Option(help="Another seed is another shuffle.")] = 1,
     *,

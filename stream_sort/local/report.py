@@ -49,9 +49,9 @@ def _first_commands(stack: LocalStack, program: str) -> list[str]:
     aws = f"AWS_ENDPOINT_URL={stack.endpoint} AWS_DEFAULT_REGION={REGION}"
     aws += f" AWS_ACCESS_KEY_ID={ACCESS_KEY} AWS_SECRET_ACCESS_KEY={ACCESS_KEY}"
     lines = [
-        "Try it: two messages, out of order, and what process did with them",
+        "Try it: two messages, out of order, and what process does with them (Ctrl-C ends it)",
         f"  {program} local invoke enqueue '{example}'",
-        f"  {program} local logs process",
+        f"  {program} local logs process --follow",
         "With the AWS command line",
         f"  export {aws}",
         f"  {stack.outputs['TryIt']}",

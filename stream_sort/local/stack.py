@@ -11,6 +11,7 @@ from stream_sort.errors import LocalStackFailed
 from stream_sort.local.deployment import allow, deploy
 from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.ministack import MiniStack
+from stream_sort.local.parameters import check_parameters
 from stream_sort.local.ports import choose_port
 from stream_sort.local.project import HandlerFile, project_root
 from stream_sort.local.record import Record, locked
@@ -202,7 +203,8 @@ def _folder(home: Path | None) -> Path:
 
 
 def _wanted(handler: str | None, parameters: Mapping[str, str] | None) -> Record:
-    """What is asked for; a handler that cannot work is refused before anything is started."""
+    """What is asked for; a handler or a parameter that cannot work is refused before anything is started."""
+    check_parameters(parameters or {})
     return Record(0, dict(parameters or {}), str(HandlerFile.parse(handler)) if handler else None)
 
 
