@@ -73,5 +73,5 @@ def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError | Setting
         needed = sorted({f"dynamodb:{ACTIONS[effect.kind]} on table {effect.table!r}" for effect in effects})
         return EffectRefused(queue, [f"{named}: not allowed; the role needs {', '.join(needed)} (see HandlerPolicy)"])
     if isinstance(error, TableNotFound):
-        return EffectRefused(queue, [f"{named}: no such table, in this region and account"])
+        return EffectRefused(queue, [f"{named}: no table of that name in this region and account"])
     return EffectRefused(queue, [f"{named}: {error}"])
