@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROW = Checkpoint("billing", "q", 4, run="run 1")
 NEW = replace(ROW, seq=5, version=1)
 LETTER = DeadLetter("q", 5, "ValueError: no", 5, 1_700_000_000.0)
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
 LOST_REPLY = ReadTimeoutError(endpoint_url="http://slow")
 
 
@@ -193,8 +195,22 @@ def test_more_than_4_mb_is_too_large_a_transaction(control: ControlStore) -> Non
         (put("a", body=object()), "Unsupported type"),
         (put("a", body=10**200), "Item"),
         (put("a", body="x" * 420_000), "maximum allowed size"),
+        (put("a", body="cut \ud83d"), "surrogates not allowed"),
+        (put("a", body={"cut \ud83d": 1}), "surrogates not allowed"),
+        (put("cut \ud83d"), "surrogates not allowed"),
+        (put("a", body=CIRCLE), "recursion"),
     ],
-    ids=["no such table", "nan", "an object", "a huge int", "an item too large"],
+    ids=[
+        "no such table",
+        "nan",
+        "an object",
+        "a huge int",
+        "an item too large",
+        "a cut emoji",
+        "a cut emoji in a name",
+        "a cut emoji in a key",
+        "an item that holds itself",
+    ],
 )
 def test_an_effect_that_cannot_be_is_the_handlers_fault(
     control: ControlStore, transaction: Transaction, said: str

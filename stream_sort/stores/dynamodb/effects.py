@@ -40,8 +40,11 @@ def _action(queue: str, effect: Effect) -> dict[str, Any]:
     request: dict[str, Any] = {"TableName": effect.table}
     for name, given in effect.request.items():
         try:
-            request[name] = {key: _wire(value) for key, value in given.items()} if name in VALUES else given
-        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            exact = _exact(given)
+            request[name] = (
+                {key: SERIALIZER.serialize(value) for key, value in exact.items()} if name in VALUES else exact
+            )
+        except (TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
             raise EffectRefused(queue, [f"{name_of(effect)}: {name}: {error}"]) from error
     return {effect.kind: request}
 
@@ -55,16 +58,15 @@ def _size(wire: Any) -> int:
     return len(wire.encode() if isinstance(wire, str) else wire) if isinstance(wire, str | bytes) else 1
 
 
-def _wire(value: Any) -> Any:
-    return SERIALIZER.serialize(_exact(value))
-
-
 def _exact(value: Any) -> Any:
-    """Floats as boto3 wants them: the Decimal of their shortest text."""
+    """Floats as boto3 wants them: the Decimal of their shortest text. Text that is no UTF-8 is a ValueError."""
     if isinstance(value, float):
         return Decimal(repr(value))
+    if isinstance(value, str):
+        value.encode()
+        return value
     if isinstance(value, dict):
-        return {name: _exact(inner) for name, inner in value.items()}
+        return {_exact(name): _exact(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_exact(inner) for inner in value]
     if isinstance(value, set | frozenset):
