@@ -184,10 +184,10 @@ class ControlStore(Protocol):
         1. Each is as it stands after every write that was answered before the call; `taken` is None without a slot.
         """
 
-    def create(self, checkpoint: Checkpoint) -> Commit:
-        """Insert a checkpoint.
+    def create(self, checkpoint: Checkpoint, starting: Subscription | None = None) -> Commit:
+        """Insert a checkpoint; with `starting`, as one of that consumer's first ones.
 
-        2. Only if there is none; otherwise the row that stands, unchanged.
+        2. Only if there is none, and `starting` is not ready yet; otherwise the row that stands, unchanged.
         """
 
     def commit(

@@ -38,7 +38,7 @@ class Registrar:
     def _set_checkpoints(self, there: Subscription) -> None:
         page = self._cursors.queues()
         while True:
-            self._in_flight.map(lambda queue: self._set_checkpoint(there.name, queue), list(page.queues))
+            self._in_flight.map(lambda queue: self._set_checkpoint(there, queue), list(page.queues))
             if page.next is None:
                 break
             page = self._cursors.queues(page.next)
@@ -47,8 +47,11 @@ class Registrar:
                 return
         self._control.make_ready(there)
 
-    def _set_checkpoint(self, name: str, queue: str) -> None:
-        """A queue that has not begun is a new one, and may yet be opened elsewhere."""
+    def _set_checkpoint(self, there: Subscription, queue: str) -> None:
+        """A queue that has not begun is a new one, and may yet be opened elsewhere.
+
+        So is one without a checkpoint once the consumer is ready, which somebody else may make it at any moment.
+        """
         cursor = self._cursors.get(queue)
         if cursor is not None and cursor.position >= cursor.first_seq:
-            self._control.create(Checkpoint(name, queue, cursor.position))
+            self._control.create(Checkpoint(there.name, queue, cursor.position), there)

@@ -59,12 +59,12 @@ class MemoryControlStore:
                 None if slot is None else slot in self._tables.queue(queue).slots,
             )
 
-    def create(self, checkpoint: Checkpoint) -> Commit:
+    def create(self, checkpoint: Checkpoint, starting: Subscription | None = None) -> Commit:
         """See ControlStore."""
         with self._tables.lock:
             place = (checkpoint.consumer, checkpoint.queue)
             there = self._control.checkpoints.get(place)
-            if there is not None:
+            if there is not None or (starting is not None and self._control.consumers[starting.name].ready):
                 return Commit(won=False, checkpoint=there)
             self._control.checkpoints[place] = checkpoint
             return Commit(won=True, checkpoint=checkpoint)

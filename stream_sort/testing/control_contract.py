@@ -80,6 +80,16 @@ class ControlStoreContract:
         assert bench.control.create(replace(ROW, seq=9, run="run 2")) == Commit(won=False, checkpoint=ROW)
         assert bench.row() == ROW
 
+    def test_2_a_first_checkpoint_is_created_only_while_its_consumer_is_starting(self, bench: ControlBench) -> None:
+        control = bench.control
+        starting = control.register(Subscription("fresh", "latest", NOW, ready=False))
+        first, second = Checkpoint("fresh", "a", 4), Checkpoint("fresh", "b", 4)
+        assert control.create(first, starting).won
+        assert not control.create(first, starting).won
+        control.make_ready(starting)
+        assert not control.create(second, starting).won
+        assert sorted(control.checkpoints("fresh", ["a", "b"])) == ["a"]
+
     def test_3_a_commit_needs_the_version_that_was_read(self, bench: ControlBench) -> None:
         bench.control.create(ROW)
         new = replace(ROW, seq=5, version=1, parked=PARKED)

@@ -50,7 +50,14 @@ NEEDS: dict[str, dict[str, set[str]]] = {
         "ItemsTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:Query"},
         # Moves and nudges cursors, never makes one. Scan: only to start at the latest messages, see below.
         "CursorTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Scan", "dynamodb:UpdateItem"},
-        "ControlTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        # ConditionCheckItem: a "latest" consumer's first checkpoints, set only while it is starting; so in sweep.
+        "ControlTable.Arn": {
+            "dynamodb:BatchGetItem",
+            "dynamodb:ConditionCheckItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+        },
         "CursorTable.StreamArn": STREAM,
         "RetryQueue.Arn": RECEIVE | {"sqs:SendMessage"},
         "StreamFailures.Arn": {"sqs:SendMessage"},
@@ -64,6 +71,7 @@ NEEDS: dict[str, dict[str, set[str]]] = {
         "${CursorTable.Arn}/index/waiting": {"dynamodb:Query"},
         "ControlTable.Arn": {
             "dynamodb:BatchGetItem",
+            "dynamodb:ConditionCheckItem",
             "dynamodb:GetItem",
             "dynamodb:PutItem",
             "dynamodb:Query",

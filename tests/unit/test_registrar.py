@@ -148,3 +148,28 @@ def test_a_slow_registration_stops_when_another_one_is_through(office: Office) -
     assert slow.register("late", LATEST) == LATEST
     assert control.consumers()[0].ready
     assert office.row("new", "late") is None
+
+
+def test_i3_a_slow_registration_sets_no_checkpoint_once_another_one_is_through(office: Office, clerk: Clerk) -> None:
+    office.put(0, queue="old")
+    control, cursors = office.sorter.stores.control("Control"), office.sorter.stores.cursors
+
+    class Slow:
+        """Cursor rows that are read while somebody else registers, and a queue begins behind that."""
+
+        def queues(self, start: Any = None) -> QueuePage:
+            page = cursors.queues(start)
+            return QueuePage((*page.queues, "new"))
+
+        def get(self, queue: str) -> Any:
+            if queue == "new":
+                Registrar(control, cursors, office.clock, InFlight(1)).register("billing", LATEST)
+                office.put(0, 1, queue="new")
+            return cursors.get(queue)
+
+    slow = Registrar(control, Slow(), office.clock, InFlight(1))  # type: ignore[arg-type]  # what it needs
+    slow.register("billing", LATEST)
+    consumer = office.hire(clerk, start="latest")
+    wake(consumer, "new")
+    assert clerk.seqs("new") == [0, 1]
+    assert consumer.checkpoint("old") == 0

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.consumption import Checkpoint, Commit, DeadLetter, DeadLetterPage, ParkedPage, Standing
-from stream_sort.errors import SettingsError
+from stream_sort.errors import EffectRefused, SettingsError
 from stream_sort.stores.dynamodb import control_rows as rows
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursors import row_of as cursor_of
@@ -59,10 +59,20 @@ class DynamoControlStore:
             None if slot is None else bool(found[self._names.items]),
         )
 
-    def create(self, checkpoint: Checkpoint) -> Commit:
+    def create(self, checkpoint: Checkpoint, starting: Subscription | None = None) -> Commit:
         """See ControlStore."""
-        reply = self._put(rows.CheckpointRow.of(checkpoint), rows.CheckpointRow.pk.does_not_exist())
-        return _committed(reply, checkpoint)
+        row, row_is_absent = rows.CheckpointRow.of(checkpoint), rows.CheckpointRow.pk.does_not_exist()
+        if starting is None:
+            return _committed(self._put(row, row_is_absent), checkpoint)
+        key = rows.key_of(rows.CONSUMERS, starting.name)
+        is_starting = rows.condition_of(rows.ConsumerRow.ready == False)  # noqa: E712  # pynamodb's way to say it
+        check = {"ConditionCheck": {"TableName": self._table, "Key": key, **is_starting}}
+        try:
+            actions = [self._put_action(row, row_is_absent), check]
+            return _committed(transact(self._calls, self._table, actions, checkpoint.queue, ()), checkpoint)
+        except EffectRefused:
+            # The second condition: its first checkpoints are set by now.
+            return Commit(won=False, checkpoint=None)
 
     def commit(
         self,
