@@ -21,7 +21,6 @@ from stream_sort.core.consumption import (
 )
 from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.ordering import run_through
-from stream_sort.desk import Desk, Terms
 from stream_sort.errors import (
     CheckpointConflict,
     CursorLost,
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
     from stream_sort.core.batch import Effect
     from stream_sort.core.consumption import Parked, Standing, Wake
     from stream_sort.core.records import Item
-
-__all__ = ["Delivery", "Desk", "Terms"]
+    from stream_sort.desk import Desk
 
 TRIES_IN_PLACE = 2
 # An SQS message may come a little before the clock of this machine says so.

@@ -81,15 +81,13 @@ class Sweeper:
         """Look at every queue that is marked as waiting (or at `queues`) and do what is due.
 
         The mark is a hint: each queue is read again before anything is done about it. `time_left` is asked for seconds;
-        consumers are woken first, and a sweep ends when half of its time is over.
+        half of them are for the queues that wait, the rest for waking consumers.
         """
         done = Sweep()
         at = self._sorter.clock() if now is None else _time(now)
         if isinstance(queues, str | bytes) or not isinstance(queues, Iterable | None):
             raise InvalidInput(f"queues is an iterable of queue names, not {shown(queues)}")
         enough = time_left() / 2 if time_left else 0.0
-        for queue in self._lagging.lagging(at) if self._lagging else ():
-            self._nudge(queue, done)
         chosen = self._marked(at) if queues is None else queues
         for batch in _batches(_turned(list(chosen), at) if time_left else chosen):
             self._sorter.in_flight.map(lambda queue: self._attempt(queue, at, done), batch)
@@ -97,6 +95,9 @@ class Sweeper:
             if time_left and time_left() < enough:
                 done.complete = False
                 break
+        # After the gaps: should the control table fail, their policies were applied all the same.
+        for queue in self._lagging.lagging(at) if self._lagging else ():
+            self._nudge(queue, done)
         return done
 
     def sweep_all(self, *, now: float | None = None, time_left: Callable[[], float] | None = None) -> Sweep:

@@ -11,7 +11,6 @@ from stream_sort.errors import InvalidInput, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KINDS = ("Put", "Update", "Delete", "ConditionCheck")
 ITEMS = frozenset({"Item", "Key"})
 EXPRESSIONS = frozenset({"ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues"})
 

@@ -96,9 +96,7 @@ def test_released_messages_come_to_the_log_in_order(
 def test_what_was_delivered_is_measured_and_no_payload_is_logged(deployed: Deployed, sample: Any, told: Told) -> None:
     process = deployed.load(sink="log")
     process(sample("process_cursor_stream"))
-    measured = told.metrics()
-    assert measured.pop("StoreRequests") > 0
-    assert measured == {"MessagesDelivered": 4}
+    assert told.metrics() == {"MessagesDelivered": 4, "StoreRequests": 12}
     process(sample("process_cursor_stream"))
     assert told.metrics() == {"StoreRequests": 2}
     assert "total" not in told.everything()
@@ -214,7 +212,10 @@ def test_only_records_whose_failure_could_not_be_recorded_are_reported_back(
     dynamo.fail("BatchGetItem", "orders-18")
     answer = consumer.lambda_handler(sample("process_cursor_stream"), context)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "4421584500000000017450439093"}]}
-    assert (consumer.checkpoint("orders-17"), told.metrics()["MessagesDelivered"]) == (0, 1)
+    measured = told.metrics()
+    # How often the failing call is tried depends on the time it takes.
+    assert measured.pop("StoreRequests") > 4
+    assert (consumer.checkpoint("orders-17"), measured) == (0, {"MessagesDelivered": 1})
     assert [log["queue"] for log in told.logs() if log["text"] == "queue failed, reported back"] == ["orders-18"]
 
 

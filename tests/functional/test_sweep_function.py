@@ -71,7 +71,8 @@ def test_a_scheduled_event_skips_what_is_due_and_publishes_the_figures(
     assert sorter.position("skips") == 3
     figures = told.metrics()
     assert (figures["QueuesWaiting"], figures["CursorAdvanced"]) == (1, 3)
-    assert (figures["QueuesParked"], figures["ConsumerLag"]) == (0, 1)
+    # Nobody was given the four seqs that this sweep released.
+    assert (figures["QueuesParked"], figures["ConsumerLag"]) == (0, 4)
     assert 0 <= figures["OldestGapAgeSeconds"] < 60
     assert figures["StoreRequests"] > 5
 

@@ -253,3 +253,16 @@ def test_a_sweep_tells_how_long_each_queue_has_been_held_up() -> None:
     assert done.gap_ages == {"old": 35, "new": 5}
     assert done.oldest_gap == 35
     assert done.complete
+
+
+def test_i7_a_failing_control_table_keeps_no_gap_policy_from_being_applied() -> None:
+    sorter = StreamSorter.in_memory(gap_policy="skip after 0 seconds")
+    sorter.put({"queue": "q", "seq": 1})
+
+    class Broken:
+        def lagging(self, now: float) -> list[str]:
+            raise StoreUnavailable(f"not at {now}")
+
+    with pytest.raises(StoreUnavailable):
+        Sweeper(sorter, lagging=Broken()).sweep()
+    assert sorter.position("q") == 1

@@ -31,7 +31,6 @@ class Senders:
         self._stack = stack
         self._board = board
         self._stop = threading.Event()
-        self.tried_again = 0
 
     def send(self, traffic: Traffic, watch: Callable[[], None], every: float) -> None:
         """Send it all, calling `watch` now and then."""
@@ -89,7 +88,6 @@ class Senders:
             except LocalStackFailed:
                 if tries == TRIES or self._stop.is_set():
                     raise
-                self.tried_again += 1
                 continue
             if not answer["rejected"] and not answer["conflicts"]:
                 return answer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.wakes import WakeReader, batch_response
 from stream_sort.consumer import Consumer, Pace
-from stream_sort.delivery import Desk, Terms
+from stream_sort.desk import Desk, Terms
 from stream_sort.inflight import InFlight
 from stream_sort.registrar import Registrar
 from stream_sort.testing.simulation.calls import Call

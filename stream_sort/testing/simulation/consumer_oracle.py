@@ -11,7 +11,7 @@ from stream_sort.testing.simulation.failure import InvariantBroken
 if TYPE_CHECKING:
     from stream_sort.core.batch import Batch
     from stream_sort.core.consumption import Checkpoint
-    from stream_sort.delivery import Terms
+    from stream_sort.desk import Terms
     from stream_sort.stores.memory_control import MemoryControl
     from stream_sort.testing.simulation.world import World
 
