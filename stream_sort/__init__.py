@@ -5,8 +5,9 @@ Importing this loads no SDK: each public name is loaded when it is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from stream_sort.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from stream_sort.bootstrap import StreamSorter
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     from stream_sort.core.policy import GapPolicy
     from stream_sort.errors import (
         AccessDenied,
+        ArchiveDamaged,
         CheckpointConflict,
         CredentialsError,
         CursorLost,
         EffectRefused,
+        ExportDamaged,
+        FileMissing,
         HandlerProblem,
         InvalidInput,
         InvalidMessage,
@@ -28,10 +32,13 @@ if TYPE_CHECKING:
         LocalStackFailed,
         MessageTooLarge,
         MissingItems,
+        NotConsumed,
         NotParked,
+        NotReleased,
         PartlyDone,
         QueueExists,
         QueueNotFound,
+        ReplayFailed,
         SequenceConflict,
         SettingsError,
         StoreError,
@@ -40,6 +47,8 @@ if TYPE_CHECKING:
         StreamSortError,
         TableNotFound,
         TransactionTooLarge,
+        Trimmed,
+        TryLater,
     )
     from stream_sort.ordered_consumer import OrderedConsumer
     from stream_sort.sweeper import Sweep, Sweeper
@@ -49,12 +58,15 @@ __version__ = "0.1.0"
 __all__ = [
     "AccessDenied",
     "Advance",
+    "ArchiveDamaged",
     "Batch",
     "CheckpointConflict",
     "CredentialsError",
     "CursorLost",
     "DeadLetter",
     "EffectRefused",
+    "ExportDamaged",
+    "FileMissing",
     "GapPolicy",
     "HandlerProblem",
     "InvalidInput",
@@ -64,7 +76,9 @@ __all__ = [
     "LocalStackFailed",
     "MessageTooLarge",
     "MissingItems",
+    "NotConsumed",
     "NotParked",
+    "NotReleased",
     "OrderedConsumer",
     "Pace",
     "Parked",
@@ -73,6 +87,7 @@ __all__ = [
     "QueueExists",
     "QueueNotFound",
     "QueueState",
+    "ReplayFailed",
     "SequenceConflict",
     "SettingsError",
     "Skip",
@@ -87,6 +102,8 @@ __all__ = [
     "TableNotFound",
     "Transaction",
     "TransactionTooLarge",
+    "Trimmed",
+    "TryLater",
     "__version__",
 ]
 
@@ -109,15 +126,5 @@ _HOMES = {
     "Sweeper": "sweeper",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = importlib.import_module(f"{__name__}.{_HOMES.get(name, 'errors')}")
-    value = getattr(home, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# All others are errors.
+__getattr__, __dir__ = lazy_names(__name__, dict.fromkeys(__all__, "errors") | _HOMES)

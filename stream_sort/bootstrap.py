@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from stream_sort.advancer import Limits
 from stream_sort.core.message import KeyNames, check_seq
 from stream_sort.core.policy import GapPolicy
+from stream_sort.core.times import is_time
 from stream_sort.errors import InvalidInput, SettingsError, shown
 from stream_sort.settings import Settings
 from stream_sort.sorter import Options, Sorter
@@ -106,7 +107,16 @@ def _plain(tuning: Tuning) -> Any:
 def _checked(clock: Clock) -> Clock:
     if not callable(clock):
         raise SettingsError(f"clock is {shown(clock)}; it must be a function that tells the time")
-    return clock
+    if clock is time.time:
+        return clock
+
+    def checked() -> float:
+        now = clock()
+        if not is_time(now):
+            raise SettingsError(f"the clock says {shown(now)}; it must tell the time in seconds since the epoch")
+        return now
+
+    return checked
 
 
 def _options(settings: Settings) -> Options:

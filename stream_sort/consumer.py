@@ -8,21 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stream_sort.core.batch import Batch
-from stream_sort.core.consumption import Checkpoint, DeadLetter, Wake, first_checkpoint, told
+from stream_sort.core.consumption import LATEST, Checkpoint, DeadLetter, Wake, first_checkpoint
 from stream_sort.core.message import check_queue, check_seq, is_text
+from stream_sort.core.precaution import Shift
 from stream_sort.core.records import Cursor
 from stream_sort.delivery import Delivery
-from stream_sort.errors import (
-    CheckpointConflict,
-    EffectRefused,
-    InvalidInput,
-    MissingItems,
-    NotParked,
-    StreamSortError,
-    TransactionTooLarge,
-)
-from stream_sort.verdict import verdict_of
+from stream_sort.errors import CheckpointConflict, InvalidInput, NotParked, SettingsError, StreamSortError
+from stream_sort.letters import Letters
+from stream_sort.verdict import no_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -68,10 +61,11 @@ class Consumer:
 
         When time is short, what is left is handed to new wakes.
         """
-        self._register()
+        shift = self._shift(time_left)
+        self._begin()
         latest = {wake.queue: wake for wake in wakes}
-        deliveries = [Delivery(self._desk, wake) for wake in latest.values()]
-        self._take_turns(deque(deliveries), time_left)
+        deliveries = [Delivery(self._desk, wake, shift) for wake in latest.values()]
+        self._take_turns(deque(deliveries), shift, time_left)
         return [delivery.served for delivery in deliveries]
 
     def catch_up(self, queue: str) -> int:
@@ -79,16 +73,20 @@ class Consumer:
 
         A failing handler parks the queue, as always; a hole in the queue, or a failing store, is raised.
         """
-        return self._force(queue, afresh=False)
+        self._begin()
+        return self._force(check_queue(queue), self._shift(None), None, afresh=False)
 
     def checkpoint(self, queue: str) -> int:
-        """The seq up to which everything is done in this queue."""
-        self._register()
+        """The seq up to which everything is done in this queue; where it would begin if it has not begun."""
         standing = self._desk.control.standing(self.name, check_queue(queue))
         if standing.checkpoint is not None:
             return standing.checkpoint.seq
         first = self._desk.sorter.options.first_seq
-        return first_checkpoint(self._desk.terms.start, standing.cursor or Cursor(queue, first - 1, first))
+        cursor = standing.cursor or Cursor(queue, first - 1, first)
+        start = self._registrar.start_of(self.name)
+        if start is None and self._desk.terms.start == LATEST:
+            return cursor.position
+        return first_checkpoint(start or self._desk.terms.start, cursor)
 
     def parked(self) -> list[Parked]:
         """Queues that wait behind a message that failed; the next to be tried first."""
@@ -98,36 +96,43 @@ class Consumer:
         """Messages that were given up on and are neither redriven nor discarded; the oldest first."""
         return list(self._dead_letters())
 
-    def redrive(self, queue: str, seq: int | None = None) -> int:
+    def stuck(self, queue: str, seq: int | None = None) -> list[Parked | DeadLetter]:
+        """What is dead or parked in one queue, or at one seq of it, as it stands now; lowest seq first."""
+        row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint
+        parked = [row.parked] if row is not None and row.parked is not None else []
+        return [*Letters(self._desk).of(queue, seq), *(one for one in parked if seq in {None, one.seq})]
+
+    def redrive(self, queue: str, seq: int | None = None, *, time_left: Callable[[], float] | None = None) -> int:
         """Try again what is dead or parked in a queue, or at one seq of it: in order, each at its own place.
 
         Dead letters come first, lowest seq first, each by itself; the first that fails again ends it. Returns how many
-        messages were delivered.
+        messages were delivered. When time is short, what is parked is handed to a new wake, and dead letters stay.
         """
-        self._register()
-        wanted = None if seq is None else check_seq(seq)
-        row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint
-        letters = [letter for letter in self._letters(queue) if wanted in {None, letter.seq}]
-        parked = row is not None and row.parked is not None and seq in {None, row.parked.seq}
-        if not letters and not parked:
+        self._check_handler()
+        stuck = self.stuck(queue, None if seq is None else check_seq(seq))
+        if not stuck:
             raise NotParked(self.name, queue, seq)
-        for done, letter in enumerate(letters):
-            if not self._redrive(letter):
+        dead = [one for one in stuck if isinstance(one, DeadLetter)]
+        self._begin()
+        letters = Letters(self._desk)
+        shift = self._shift(time_left)
+        for done, letter in enumerate(dead):
+            if (time_left and time_left() < _reserve(shift)) or not letters.redrive(letter):
                 return done
-        return len(letters) + (self._force(queue, afresh=True) if parked else 0)
+        return len(dead) + (self._force(queue, shift, time_left, afresh=True) if len(stuck) > len(dead) else 0)
 
     def discard(self, queue: str, seq: int, reason: str) -> None:
         """Give up for good on a message that is dead, or on the one a queue is parked at; the queue then goes on.
 
         A queue that is parked because its tables are damaged has no message to give up: repair the tables.
         """
-        self._register()
         check_seq(seq)
         if not isinstance(reason, str) or not reason or not is_text(reason) or len(reason.encode()) > MAX_REASON:
             raise InvalidInput(f"a reason is text of 1 to {MAX_REASON} bytes")
         row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint
-        letter = next((letter for letter in self._letters(queue) if letter.seq == seq), None)
-        if letter is not None:
+        dead = Letters(self._desk).of(queue, seq)
+        if dead:
+            letter = dead[0]
             done = self._desk.control.settle(self.name, letter, replace(letter, discarded=reason))
         elif row is not None and row.parked is not None and row.parked.seq == seq and not row.parked.damaged:
             done = self._pass_over(row, row.parked, reason)
@@ -135,6 +140,14 @@ class Consumer:
             raise NotParked(self.name, queue, seq)
         if not done:
             raise CheckpointConflict(self.name, queue)
+
+    def retire(self) -> None:
+        """Take the consumer off the list: nothing waits for it, wakes it or counts its lag any more.
+
+        Its checkpoints, parked queues and dead letters stay. Run again under its name, it is registered anew and goes
+        on where it was; where a trim went past it meanwhile, its queue is parked at the hole.
+        """
+        self._registrar.retire(self.name)
 
     def _pass_over(self, row: Checkpoint, parked: Parked, reason: str) -> bool:
         desk, now = self._desk, self._desk.clock()
@@ -147,8 +160,8 @@ class Consumer:
             desk.waker.wake(row.queue, 0.0)
         return True
 
-    def _take_turns(self, line: deque[Delivery], time_left: Callable[[], float] | None) -> None:
-        reserve = min(LONGEST_RESERVE, RESERVED_SHARE * time_left()) if time_left else 0.0
+    def _take_turns(self, line: deque[Delivery], shift: Shift, time_left: Callable[[], float] | None) -> None:
+        reserve = _reserve(shift)
         longest = 0.0
         while line:
             delivery = line.popleft()
@@ -164,37 +177,12 @@ class Consumer:
         for delivery in line:
             delivery.hand_over()
 
-    def _force(self, queue: str, *, afresh: bool) -> int:
-        self._register()
-        delivery = Delivery(self._desk, Wake(check_queue(queue)), forced=True, afresh=afresh)
-        self._take_turns(deque([delivery]), None)
+    def _force(self, queue: str, shift: Shift, time_left: Callable[[], float] | None, *, afresh: bool) -> int:
+        delivery = Delivery(self._desk, Wake(queue), shift, forced=True, afresh=afresh)
+        self._take_turns(deque([delivery]), shift, time_left)
         if delivery.served.error is not None:
             raise delivery.served.error
         return delivery.served.delivered
-
-    def _redrive(self, letter: DeadLetter) -> bool:
-        queue, seq = letter.queue, letter.seq
-        items = self._desk.sorter.stores.items.page(queue, seq - 1, seq, 1).items
-        if not items:
-            raise MissingItems(queue, [range(seq, seq + 1)])
-        batch = Batch(queue, seq - 1, seq, (items[0].document,), (seq,), letter.attempts + 1)
-        verdict = verdict_of(self._desk.handler, batch)
-        error = verdict.error
-        settled = False
-        if error is None:
-            try:
-                settled = self._desk.control.settle(self.name, letter, None, batch.transaction.effects)
-            except (EffectRefused, TransactionTooLarge) as refused:
-                error = refused
-        if error is not None:
-            again = replace(letter, attempts=letter.attempts + 1, error=told(error))
-            settled = self._desk.control.settle(self.name, letter, again)
-        if not settled:
-            raise CheckpointConflict(self.name, queue)
-        return error is None
-
-    def _letters(self, queue: str) -> list[DeadLetter]:
-        return self._desk.control.dead_letters_of(self.name, queue)
 
     def _parked(self) -> Iterator[Parked]:
         page = self._desk.control.parked(self.name)
@@ -210,7 +198,25 @@ class Consumer:
             page = self._desk.control.dead_letters(self.name, page.next)
             yield from page.letters
 
-    def _register(self) -> None:
+    def _shift(self, time_left: Callable[[], float] | None) -> Shift:
+        seconds = time_left() if time_left else None
+        return Shift() if seconds is None else Shift(seconds, self._desk.clock() + seconds)
+
+    def _check_handler(self) -> None:
+        if self._desk.handler is no_handler:
+            raise SettingsError(
+                f"consumer {self.name!r} has no handler; give it one: OrderedConsumer({self.name!r}, handle, ...). "
+                "Without one it can be asked, and messages discarded, but nothing delivered"
+            )
+
+    def _begin(self) -> None:
+        """Before anything is delivered: see that it can be, and that the consumer is known."""
+        self._check_handler()
         start = self._registrar.register(self.name, self._desk.terms.start)
         if start != self._desk.terms.start:
             self._desk = replace(self._desk, terms=replace(self._desk.terms, start=start))
+
+
+def _reserve(shift: Shift) -> float:
+    """What a run keeps of its time for handing over what is left."""
+    return min(LONGEST_RESERVE, RESERVED_SHARE * shift.seconds)

@@ -6,23 +6,15 @@ The tables say what is due, nothing else: a wake only says where to look.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stream_sort.caution import Caution
 from stream_sort.core.batch import Batch
 from stream_sort.core.chunks import ChunkSize
-from stream_sort.core.consumption import (
-    Checkpoint,
-    DeadLetter,
-    Served,
-    attempts_before,
-    first_checkpoint,
-    parked_by,
-)
-from stream_sort.core.message import MIN_SEQ
+from stream_sort.core.consumption import is_blameless
 from stream_sort.core.ordering import run_through
+from stream_sort.core.precaution import Shift
 from stream_sort.errors import (
-    CheckpointConflict,
     CursorLost,
     EffectRefused,
     HandlerProblem,
@@ -30,20 +22,20 @@ from stream_sort.errors import (
     PartlyDone,
     StreamSortError,
     TransactionTooLarge,
+    TryLater,
 )
+from stream_sort.parking import Parking
+from stream_sort.place import Place
 from stream_sort.verdict import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.core.batch import Effect
-    from stream_sort.core.consumption import Parked, Standing, Wake
+    from stream_sort.core.consumption import Checkpoint, Wake
     from stream_sort.core.records import Item
     from stream_sort.desk import Desk
 
 TRIES_IN_PLACE = 2
-# An SQS message may come a little before the clock of this machine says so.
-EARLY = 1.0
 
 
 class Delivery:
@@ -53,35 +45,31 @@ class Delivery:
     attempts before.
     """
 
-    def __init__(self, desk: Desk, wake: Wake, *, forced: bool = False, afresh: bool = False) -> None:
+    def __init__(
+        self, desk: Desk, wake: Wake, shift: Shift | None = None, *, forced: bool = False, afresh: bool = False
+    ) -> None:
         self._desk = desk
-        self._terms = desk.terms
         self._wake = wake
-        self._forced = forced
-        self._afresh = afresh
-        self._run = desk.new_run()
         self._chunk = ChunkSize(desk.terms.batch_size)
-        self._tries = 0
-        # What went wrong since the last commit: the error, the first message it kept back, the attempts it may take.
-        self._trouble: tuple[Exception, int, float] | None = None
-        self._position = MIN_SEQ - 1
-        self._row: Checkpoint | None = None
-        self._is_stored = False
-        self.served = Served(wake.queue)
+        self._place = Place(desk, wake.queue, forced=forced)
+        self._parking = Parking(desk, self._place, self._chunk, afresh=afresh)
+        self._caution = Caution(desk, self._place, shift or Shift())
+        self.served = self._place.served
 
     @property
     def tries_again(self) -> bool:
         """Whether the next turn repeats what just failed."""
-        return self._tries > 0
+        return self._parking.tries > 0
 
     def turn(self) -> bool:
         """Do one piece of work, one chunk at most; False when nothing is left to do now."""
         try:
             return self._work()
         except (MissingItems, CursorLost) as error:
-            return self._park_damaged(error)
+            return self._parking.park_damaged(error)
         except StreamSortError as error:
-            return self._end("failed", error)
+            self._caution.take_back()
+            return self._place.end("failed", error)
 
     def hand_over(self) -> None:
         """Leave the rest to a new wake.
@@ -89,110 +77,80 @@ class Delivery:
         A queue in trouble is parked instead: the new run would spend its time on the same trouble, and so for ever.
         """
         try:
-            if self._trouble is not None:
-                self._park(self._standing_row(), *self._trouble)
-            if self._goes_on:
+            if self._place.trouble is not None:
+                self._parking.park(*self._place.trouble)
+            if self._place.goes_on:
                 self._desk.waker.wake(self._wake.queue, 0.0)
-                self._end("handed over")
+                self._place.end("handed over")
         except StreamSortError as error:
-            self._end("failed", error)
+            self._place.end("failed", error)
 
     def _work(self) -> bool:
         # Arriving is no work by itself: a run whose time is short from the start must get on, too.
-        if self._row is None and not self._arrive():
+        if self._place.row is None and not self._arrive():
             return False
-        if self._position <= self._standing_row().seq:
+        if self._place.position <= self._place.standing_row().seq:
             return self._look_past()
-        return self._deliver(self._standing_row()) if self._begin(self._standing_row()) else self._goes_on
+        return self._deliver(self._place.standing_row()) if self._place.begin() else self._place.goes_on
 
     def _arrive(self) -> bool:
-        hint = self._wake.position
-        standing = self._standing(None if hint is None else hint + 1)
+        hint, place = self._wake.position, self._place
+        standing = place.look(None if hint is None else hint + 1)
         if standing.cursor is None:
             return False
-        row = self._standing_row()
-        if self._is_parked(row):
-            return self._end("waiting")
+        if place.is_waiting():
+            return place.end("waiting")
+        row = place.standing_row()
         if row.parked is not None:
             self._chunk.focus(row.seq, row.parked.seq)
-        if self._position <= row.seq and self._position == hint:
+        if place.position <= row.seq and place.position == hint:
             return self._go_past(taken=bool(standing.taken))
         return True
 
-    def _begin(self, row: Checkpoint) -> bool:
-        """Make the checkpoint when something is due for the first time: until then the queue may open elsewhere."""
-        if self._is_stored:
-            return True
-        made = self._desk.control.create(row)
-        self._row, self._is_stored = made.checkpoint, made.checkpoint is not None
-        if self._is_parked(self._standing_row()):
-            return self._end("waiting")
-        return made.put(row)
-
-    def _standing(self, slot: int | None) -> Standing:
-        """What the tables say now. The row of a lost cursor is not the beginning of a queue."""
-        queue = self._wake.queue
-        standing = self._desk.control.standing(self._terms.name, queue, slot)
-        if standing.checkpoint is not None:
-            self._row, self._is_stored = standing.checkpoint, True
-        elif standing.cursor is not None:
-            first = first_checkpoint(self._terms.start, standing.cursor)
-            self._row, self._is_stored = Checkpoint(self._terms.name, queue, first, run=self._run), False
-        if standing.cursor is not None:
-            self._position = standing.cursor.position
-        elif self._row is not None:
-            raise CursorLost(queue, known_position=self._row.seq)
-        return standing
-
-    def _is_parked(self, row: Checkpoint) -> bool:
-        if row.parked is None or self._forced:
-            return False
-        return row.parked.next_try is None or self._desk.clock() + EARLY < row.parked.next_try
-
     def _look_past(self) -> bool:
         """Read again after the last commit: whoever lost a commit to us relies on this."""
-        seen = self._position
-        standing = self._standing(seen + 1)
-        if self._is_parked(self._standing_row()):
-            return self._end("waiting")
-        return self._position != seen or self._go_past(taken=bool(standing.taken))
+        seen = self._place.position
+        standing = self._place.look(seen + 1)
+        if self._place.is_waiting():
+            return self._place.end("waiting")
+        return self._place.position != seen or self._go_past(taken=bool(standing.taken))
 
     def _go_past(self, *, taken: bool) -> bool:
         """Advance if something stands behind the position: its writer may have died."""
         if not taken:
-            return self._rest(self._standing_row())
-        before = self._position
-        self._position = self._desk.sorter.reach(self._wake.queue).cursor.position
-        return self._position > before
+            return self._rest(self._place.standing_row())
+        before = self._place.position
+        self._place.position = self._desk.sorter.reach(self._wake.queue).cursor.position
+        return self._place.position > before
 
     def _rest(self, row: Checkpoint) -> bool:
         """Nothing is due. A queue that was parked for a lost cursor is so no longer; then look again, as ever."""
-        return row.parked is not None and (self._commit(row.seq) or self._goes_on)
+        return row.parked is not None and (self._place.commit(row.seq) or self._place.goes_on)
 
     def _deliver(self, row: Checkpoint) -> bool:
+        if row.parked is not None and self._caution.was_the_last(row):
+            return self._parking.give_up(row.parked)
+        self._caution.heed(row, self._chunk)
         chunk = self._read(row.seq)
         through = chunk[-1].seq
         messages = [item for item in chunk if not item.is_tombstone]
         if not messages:
-            self._commit(through)
-            return self._goes_on
-        batch = Batch(
-            queue=row.queue,
-            after=row.seq,
-            through=through,
-            messages=tuple(item.document for item in messages),
-            seqs=tuple(item.seq for item in messages),
-            attempt=self._attempts(row, messages[0].seq) + self._tries + 1,
-        )
-        return self._settle(batch)
+            self._place.commit(through)
+            return self._place.goes_on
+        seqs = tuple(item.seq for item in messages)
+        attempts = self._parking.attempts(row, seqs[0])
+        if not self._caution.take(row, chunk[0], seqs, attempts):
+            return self._place.goes_on
+        documents = tuple(item.document for item in messages)
+        return self._settle(Batch(row.queue, row.seq, through, documents, seqs, attempts + self._parking.tries + 1))
 
     def _read(self, after: int) -> Sequence[Item]:
         """The next chunk, whole: a hole in a released range is never passed over."""
-        queue = self._wake.queue
-        items = self._desk.sorter.stores.items.page(queue, after, self._position, self._chunk.size).items
+        queue, position = self._wake.queue, self._place.position
+        items = self._desk.sorter.stores.items.page(queue, after, position, self._chunk.size).items
         end = run_through(after, [item.seq for item in items])
         if end == after:
-            found = items[0].seq if items else self._position + 1
+            found = items[0].seq if items else position + 1
             raise MissingItems(queue, [range(after + 1, found)])
         return items[: end - after]
 
@@ -200,124 +158,53 @@ class Delivery:
         """Call the handler, commit what it did, and see to what it did not do."""
         verdict = verdict_of(self._desk.handler, batch)
         effects = batch.transaction.effects
-        if verdict.done > batch.after and verdict.done < batch.through and effects:
+        if batch.after < verdict.done < batch.through and effects:
             # Which effects belong to the finished part is not known: deliver that part again, by itself.
             self._chunk.size = verdict.done - batch.after
             known = HandlerProblem(f"the handler did a batch up to seq {verdict.done}; that part is to come by itself")
-            self._trouble = verdict.error or known, batch.seqs[0], math.inf
+            self._place.trouble = verdict.error or known, batch.seqs[0], math.inf
             return True
         error, done = verdict.error, verdict.done
         if done > batch.after:
             try:
-                if self._commit(done, effects):
-                    self._count(batch, done)
-            except (EffectRefused, TransactionTooLarge) as refused:
+                if not self._place.commit(done, effects):
+                    return self._start_over()
+                self._count(batch, done)
+            except (EffectRefused, TransactionTooLarge, TryLater) as refused:
                 error, done = refused, batch.after
-        if error is None or not self._goes_on:
-            return self._goes_on
+        if error is None:
+            return True
         return self._fail(error, [seq for seq in batch.seqs if seq > done])
+
+    def _start_over(self) -> bool:
+        """Somebody else got on. Who is forced goes on from there: what failed here may be done, and counts no more."""
+        self._parking.tries = 0
+        return self._place.goes_on
 
     def _count(self, batch: Batch, done: int) -> None:
         self.served.delivered += sum(seq <= done for seq in batch.seqs)
-        self._tries = 0
+        self._parking.tries = 0
         self._chunk.grow(done)
 
     def _fail(self, error: Exception, undone: Sequence[int]) -> bool:
-        """Find the message at fault by smaller and smaller chunks; try it again in place; then park."""
-        row, is_found = self._standing_row(), len(undone) == 1
-        self._trouble = error, undone[0], self._terms.max_attempts if is_found else math.inf
+        """Find the message at fault by smaller and smaller chunks; try it again in place; then park.
+
+        Where none is at fault, there is none to be found.
+        """
+        row, is_found = self._place.standing_row(), len(undone) == 1
+        limit = self._desk.terms.max_attempts if is_found else math.inf
+        self._place.trouble = error, undone[0], limit
         if not is_found and isinstance(error, TransactionTooLarge):
             self._chunk.limit(undone)
             return True
         self.served.handler_failures += 1
+        if is_blameless(error):
+            return self._parking.park(error, undone[0], limit)
         if not is_found and not isinstance(error, PartlyDone):
             self._chunk.halve(undone)
             return True
         self._chunk.focus(row.seq, undone[0])
-        self._tries += is_found
-        if self._tries < TRIES_IN_PLACE:
+        self._parking.tries += is_found
+        if self._parking.tries < TRIES_IN_PLACE:
             return True
-        return self._park(row, *self._trouble)
-
-    def _attempts(self, row: Checkpoint, seq: int) -> int:
-        return 0 if self._afresh else attempts_before(row, seq)
-
-    def _park(self, row: Checkpoint, error: Exception, seq: int, limit: float) -> bool:
-        """Set the queue aside, or the message after its last attempt, as the terms say."""
-        now, attempts = self._desk.clock(), self._attempts(row, seq) + 1
-        parked = parked_by(row, seq, error, attempts, now)
-        self._tries, self._afresh = 0, False
-        if attempts >= limit and self._terms.dead_letters:
-            return self._bury(DeadLetter(row.queue, seq, parked.error, attempts, now))
-        return self._set_aside(replace(parked, next_try=None) if attempts >= limit else parked)
-
-    def _set_aside(self, parked: Parked) -> bool:
-        if not self._commit(self._standing_row().seq, parked=parked):
-            return self._goes_on
-        self.served.parked = parked
-        if parked.next_try is not None:
-            self._wake_later(parked.next_try - self._desk.clock())
-        return self._end("parked")
-
-    def _bury(self, letter: DeadLetter) -> bool:
-        if self._commit(letter.seq, dead=letter):
-            self.served.dead.append(letter)
-            self._chunk.reset()
-        return self._goes_on
-
-    def _wake_later(self, delay: float) -> None:
-        try:
-            self._desk.waker.wake(self._wake.queue, delay)
-        except StreamSortError:
-            # It is recorded as parked: the sweep wakes it when its time has come.
-            return
-
-    def _park_damaged(self, error: StreamSortError) -> bool:
-        """Park a queue with a hole or without a cursor. It is tried again for ever: only a repair gets it past."""
-        row = self._row
-        if row is None:
-            return self._end("failed", error)
-        if self._is_parked(row):
-            return self._end("waiting")
-        self.served.error = error
-        seq = row.seq + 1
-        attempts = attempts_before(row, seq, damaged=True) + 1
-        try:
-            return self._set_aside(replace(parked_by(row, seq, error, attempts, self._desk.clock()), damaged=True))
-        except StreamSortError as failure:
-            return self._end("failed", failure)
-
-    def _commit(
-        self,
-        seq: int,
-        effects: Sequence[Effect] = (),
-        *,
-        dead: DeadLetter | None = None,
-        parked: Parked | None = None,
-    ) -> bool:
-        """Move on, on condition that nobody else did; a write of our own that was sent twice is ours."""
-        old = self._standing_row()
-        new = Checkpoint(old.consumer, old.queue, seq, old.version + 1, self._run, self._desk.clock(), parked)
-        commit = self._desk.control.commit(old, new, effects, dead)
-        there = commit.checkpoint
-        if commit.put(new):
-            self._row, self._trouble = new, None
-            return True
-        if there is None or not self._forced:
-            self._end("overtaken", CheckpointConflict(old.consumer, old.queue))
-        self._row = there
-        return False
-
-    def _standing_row(self) -> Checkpoint:
-        if self._row is None:
-            raise CheckpointConflict(self._terms.name, self._wake.queue)
-        return self._row
-
-    @property
-    def _goes_on(self) -> bool:
-        return self.served.ended == "done"
-
-    def _end(self, how: str, error: Exception | None = None) -> bool:
-        self.served.ended = how
-        self.served.error = error or self.served.error
-        return False
+        return self._parking.park(error, undone[0], limit)

@@ -9,19 +9,27 @@
     ├── QueueExists              the queue has begun and cannot start elsewhere
     ├── QueueNotFound            the queue has no cursor yet
     ├── MissingItems             a released range has a hole
+    ├── Trimmed                  released, consumed and deleted: no longer there, and nothing new can take its place
+    ├── NotReleased              cannot be trimmed: the queue has not come so far
+    ├── NotConsumed              cannot be trimmed: a consumer still needs it
     ├── CursorLost               a cursor row that once existed is gone
     ├── CheckpointConflict       somebody else moved a consumer on meanwhile (retryable)
     ├── HandlerProblem           a handler did or said what cannot be
     │   ├── PartlyDone           raised by handlers: how far a batch was done
+    │   ├── TryLater             raised by handlers: not the message's fault, it will pass (retryable)
     │   ├── EffectRefused        a condition of a handler's transaction did not hold
     │   └── TransactionTooLarge  one message's effects do not fit into one transaction
     ├── NotParked                there is nothing to redrive or discard at that place
     ├── StoreError               the tables answered with an error
     │   ├── StoreUnavailable     throttled, failing or out of reach until the deadline (retryable)
+    │   ├── FileMissing          no file where one should be
     │   └── StoreMisconfigured   no call can succeed before somebody changes something
     │       ├── TableNotFound        no such table in this region and account
     │       ├── AccessDenied         the role lacks a permission
     │       └── CredentialsError     no usable AWS credentials
+    ├── ArchiveDamaged           files of an archive are missing, changed or contradict each other
+    ├── ExportDamaged            files of a point-in-time export are missing, changed or of another kind
+    ├── ReplayFailed             Spark gave up on a job
     ├── LocalStackFailed         the local AWS did not come up
     └── SettingsError            the configuration cannot work
 
@@ -40,10 +48,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccessDenied",
+    "ArchiveDamaged",
     "CheckpointConflict",
     "CredentialsError",
     "CursorLost",
     "EffectRefused",
+    "ExportDamaged",
+    "FileMissing",
     "HandlerProblem",
     "InvalidInput",
     "InvalidMessage",
@@ -51,10 +62,13 @@ __all__ = [
     "LocalStackFailed",
     "MessageTooLarge",
     "MissingItems",
+    "NotConsumed",
     "NotParked",
+    "NotReleased",
     "PartlyDone",
     "QueueExists",
     "QueueNotFound",
+    "ReplayFailed",
     "SequenceConflict",
     "SettingsError",
     "StoreError",
@@ -63,6 +77,8 @@ __all__ = [
     "StreamSortError",
     "TableNotFound",
     "TransactionTooLarge",
+    "Trimmed",
+    "TryLater",
 ]
 
 
@@ -193,6 +209,52 @@ class MissingItems(StreamSortError):
         self.missing = list(missing)
 
 
+class Trimmed(StreamSortError):
+    """Everything up to `floor` was released, consumed and deleted; `seq` is that of a message which came too late.
+
+    Of such a message nobody can tell whether it is a repeat or a new one: the one it would be compared with is gone.
+    """
+
+    def __init__(self, queue: str, floor: int, *, seq: int | None = None) -> None:
+        if seq is None:
+            problem = (
+                f"queue {queue!r} is trimmed up to seq {floor}; read from there on, and look for what came before "
+                "in the archive, if there is one"
+            )
+        else:
+            problem = (
+                f"queue {queue!r}, seq {seq}: everything up to seq {floor} was released, consumed and trimmed; what "
+                "comes now, a repeat or a new message, is not kept. If it is a new one, give it the queue's next seq"
+            )
+        super().__init__(problem)
+        self.queue = queue
+        self.floor = floor
+        self.seq = seq
+
+
+class NotReleased(StreamSortError):
+    """What has not been released cannot be trimmed."""
+
+    def __init__(self, queue: str, through: int, position: int) -> None:
+        super().__init__(f"queue {queue!r} is released up to seq {position}; it cannot be trimmed through {through}")
+        self.queue = queue
+        self.through = through
+        self.position = position
+
+
+class NotConsumed(StreamSortError):
+    """What a consumer has not passed, or keeps as a dead letter at `dead`, cannot be trimmed; nothing was deleted."""
+
+    def __init__(self, queue: str, through: int, consumer: str, *, checkpoint: int, dead: int | None = None) -> None:
+        why = f"stands at {checkpoint}" if dead is None else f"keeps seq {dead} as a dead letter; redrive or discard it"
+        super().__init__(f"queue {queue!r} cannot be trimmed through {through}: consumer {consumer!r} {why}")
+        self.queue = queue
+        self.through = through
+        self.consumer = consumer
+        self.checkpoint = checkpoint
+        self.dead = dead
+
+
 class CursorLost(StreamSortError):
     """The cursor row of a queue that had begun is gone; it is never made anew by itself."""
 
@@ -232,6 +294,16 @@ class PartlyDone(HandlerProblem):
     def __init__(self, last_done: int) -> None:
         super().__init__(f"the handler got as far as seq {last_done}")
         self.last_done = last_done
+
+
+class TryLater(HandlerProblem):
+    """For handlers to raise: what they need is out of order, and no message is to blame.
+
+    The queue is parked and tried again for ever, up to 15 minutes apart; it uses up no attempt of the message, which is
+    never set aside for it. `raise PartlyDone(seq) from TryLater("...")` says as much of the rest of a batch.
+    """
+
+    retryable: ClassVar[bool] = True
 
 
 class EffectRefused(HandlerProblem):
@@ -282,6 +354,10 @@ class StoreUnavailable(StoreError):
     retryable: ClassVar[bool] = True
 
 
+class FileMissing(StoreError):
+    """No file where one should be."""
+
+
 class StoreMisconfigured(StoreError):
     """A store that no call can use before somebody changes something."""
 
@@ -296,6 +372,29 @@ class AccessDenied(StoreMisconfigured):
 
 class CredentialsError(StoreMisconfigured):
     """No usable AWS credentials."""
+
+
+class ArchiveDamaged(StreamSortError):
+    """Files of an archive are missing, changed or contradict each other; `file` is the first of them."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(f"{file}: {problem}")
+        self.file = file
+
+
+class ReplayFailed(StreamSortError):
+    """Spark gave up on a job: a task failed too often, or Spark itself did."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"Spark gave up: {problem}")
+
+
+class ExportDamaged(StreamSortError):
+    """Files of a point-in-time export are missing, changed or of another kind; `file` is the first of them."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(f"{file}: {problem}")
+        self.file = file
 
 
 class LocalStackFailed(StreamSortError):

@@ -63,8 +63,12 @@ class Inspector:
                 break
             ahead.append(seq)
         highest = self.items.highest(queue)
+        if highest is not None and highest <= cursor.start:
+            # Trimmed but for the proof that there was a row.
+            highest = None
         all_seen = not ahead or highest is None or ahead[-1] >= highest
-        tombstones = self.items.tombstones(queue, limit)
+        searched = self.items.tombstones(queue, limit)
+        tombstones = [item for item in searched.items if cursor.floor is None or item.seq > cursor.floor]
         gaps = list(gaps_between(position, ahead))
         return QueueState(
             queue=queue,
@@ -75,14 +79,15 @@ class Inspector:
             stored_beyond=len(ahead),
             waiting_since=cursor.gap_since if gaps else None,
             policy=policy,
-            skipped=sorted(item.seq for item in tombstones.items),
+            skipped=sorted(item.seq for item in tombstones),
             late=[
                 LateMessage(item.seq, item.late, item.skipped or "")
-                for item in reversed(tombstones.items)
+                for item in reversed(tombstones)
                 if item.late is not None
             ],
-            complete=all_seen and not tombstones.more,
+            complete=all_seen and not searched.more,
             remedy=_remedy(cursor, policy, ahead) + self._below(cursor),
+            floor=cursor.floor,
         )
 
     def _below(self, cursor: Cursor) -> str:

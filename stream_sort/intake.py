@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stream_sort.core.message import KeyNames, Message, same_value, take_message
 from stream_sort.core.outcomes import Status
 from stream_sort.core.records import Arrival, Cursor
 from stream_sort.errors import (
+    AccessDenied,
     InvalidMessage,
     SettingsError,
     StoreMisconfigured,
     StoreUnavailable,
     StreamSortError,
+    Trimmed,
 )
 from stream_sort.hints import Hint, Hints
 from stream_sort.proof import find_row
+from stream_sort.window import Outcome, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from stream_sort.core.records import Item
     from stream_sort.inflight import InFlight
@@ -30,50 +35,17 @@ WINDOW_SECONDS = 1.0
 # No message of a call escapes these, so they end it.
 HOPELESS = (StoreMisconfigured, SettingsError)
 
-Outcome = Status | StreamSortError
+Answer = TypeVar("Answer")
 
 
-@dataclass(slots=True)
-class Window:
-    """Messages that are stored together: what was given, what was taken from it, and what became of each."""
-
-    opened_at: float
-    size: int = 0
-    given: list[Any] = field(default_factory=list)
-    messages: dict[int, Message] = field(default_factory=dict)
-    outcomes: dict[int, Outcome] = field(default_factory=dict)
-    hints: dict[str, Hint | StreamSortError] = field(default_factory=dict)
-
-    def seqs(self) -> dict[str, set[int]]:
-        """For each queue, the seqs of its messages."""
-        return _by_queue(self.messages.values())
-
-    def taken(self) -> dict[str, set[int]]:
-        """For each queue, the seqs whose slots are known to be taken."""
-        return _by_queue(
-            message for index, message in self.messages.items() if isinstance(self.outcomes[index], Status)
-        )
-
-    def refuse_before(self, queue: str, first_seq: int, check: Callable[..., None]) -> None:
-        """Refuse what was stored while its queue was opened further on: it will never be released."""
-        for index, message in self.messages.items():
-            if message.queue == queue and isinstance(self.outcomes[index], Status):
-                try:
-                    check(message, first_seq, stored=True)
-                except InvalidMessage as error:
-                    self.outcomes[index] = error
-
-    def told(self) -> Iterator[tuple[Any, Outcome]]:
-        """Each message with its outcome, in the order they came.
-
-        A message is the very object that was given, unless that was changed since: then it is what was taken from it.
-        """
-        for index, given in enumerate(self.given):
-            message, outcome = self.messages.get(index), self.outcomes[index]
-            if message is None or outcome is Status.ACCEPTED or same_value(message.document, given):
-                yield given, outcome
-            else:
-                yield message.document, outcome
+def tried(call: Callable[[], Answer]) -> Answer | StreamSortError:
+    """What a call answers, or its error as a value; errors that no message of a call escapes are raised."""
+    try:
+        return call()
+    except HOPELESS:
+        raise
+    except StreamSortError as error:
+        return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +71,7 @@ class Intake:
         So every slot carries the proof that there was a row, should it ever be lost.
         """
         row = hint.cursor
-        if row is not None and min(seqs) < row.first_seq:
+        if row is not None and min(seqs) <= row.start:
             # What is remembered may be old, and to refuse is a decision: it needs a read.
             row = find_row(self.items, self.cursors, queue)
         if row is None and max(seqs) >= self.first_seq:
@@ -113,19 +85,29 @@ class Intake:
         """Make the row of a queue that never had one; answers the row that stands, whoever made it."""
         return self.cursors.create(Cursor(queue, self.first_seq - 1, self.first_seq)).cursor
 
-    def check_start(self, message: Message, first_seq: int, *, stored: bool = False) -> None:
-        """Refuse a message from before the start of its queue; `stored` if that was seen too late."""
-        if message.seq >= first_seq:
-            return
-        problem = f"the queue starts at {first_seq}"
-        if stored:
-            problem += "; it was opened there by somebody else, so the message is stored but will not be released"
-        raise InvalidMessage(problem, queue=message.queue, seq=message.seq, field=self.keys.seq, stored=stored)
-
     def store(self, message: Message, hint: Hint) -> Status:
         """Store one message, or raise."""
-        there = self.items.put(self._arrival(message, hint), self.clock())
-        return self._judge(message, there)
+        arrival = self._arrival(message, hint)
+        return self._judge(arrival, self.items.put(arrival, self.clock()))
+
+    def confirm(self, message: Message, hint: Hint, row: Cursor) -> None:
+        """Refuse a message that is stored, but for which its queue has no place, as a row read after the store shows.
+
+        The queue was opened further on meanwhile, or it is trimmed, and nobody remembered that.
+        """
+        try:
+            self._check_place(message, row, stored=True)
+        except Trimmed:
+            self._take_back(message, hint)
+            raise
+
+    def confirm_window(self, window: Window, rows: Mapping[str, Cursor]) -> None:
+        """Confirm all messages of a window whose queues have these rows."""
+        for index, message in window.messages.items():
+            row, hint = rows.get(message.queue), window.hints[message.queue]
+            if row is not None and isinstance(hint, Hint) and isinstance(window.outcomes[index], Status):
+                refusal = tried(partial(self.confirm, message, hint, row))
+                window.outcomes[index] = refusal or window.outcomes[index]
 
     def windows(self, documents: Iterable[Any], length: int) -> Iterator[Window]:
         """Cut a stream of messages into windows, lazily: bounded in number, in bytes and in time."""
@@ -167,7 +149,7 @@ class Intake:
             slot = (message.queue, message.seq)
             if index not in window.outcomes:
                 answer = stuck.get(message.queue, answers[slot]) if _is_to_keep(answers[slot]) else answers[slot]
-                outcome = self._outcome(message, arrivals[slot].message, answer)
+                outcome = self._outcome(message, arrivals[slot], answer)
                 if isinstance(outcome, StoreUnavailable):
                     stuck[message.queue] = outcome
                 window.outcomes[index] = outcome
@@ -175,22 +157,37 @@ class Intake:
     def _begin_all(self, window: Window) -> None:
         """Begin every queue once; one that cannot be begun now costs its own messages one wait, and others none."""
         queues = window.seqs()
-        begun = self.in_flight.map(lambda queue: self._try_begin(queue, queues[queue]), list(queues))
+        begun = self.in_flight.map(
+            lambda queue: tried(lambda: self.begin(queue, queues[queue], self.learn(queue))), list(queues)
+        )
         window.hints.update(zip(queues, begun, strict=True))
 
-    def _try_begin(self, queue: str, seqs: Collection[int]) -> Hint | StreamSortError:
-        try:
-            return self.begin(queue, seqs, self.learn(queue))
-        except HOPELESS:
-            raise
-        except StreamSortError as error:
-            return error
-
     def _arrival(self, message: Message, hint: Hint) -> Arrival:
-        """A message on its way in, unless it lies before the start of its queue."""
+        """A message on its way in, unless its queue has no place for it."""
         row = hint.cursor
-        self.check_start(message, self.first_seq if row is None else row.first_seq)
+        self._check_place(message, row)
         return Arrival(message, None if row is None else row.position)
+
+    def _check_place(self, message: Message, row: Cursor | None, *, stored: bool = False) -> None:
+        """Refuse a message from before the start of its queue, or a trimmed one; `stored` if that was seen too late."""
+        first_seq = self.first_seq if row is None else row.first_seq
+        if message.seq < first_seq:
+            problem = f"the queue starts at {first_seq}"
+            if stored:
+                problem += "; it was opened there by somebody else, so the message is stored but will not be released"
+            raise InvalidMessage(problem, queue=message.queue, seq=message.seq, field=self.keys.seq, stored=stored)
+        if row is not None and message.seq <= row.start:
+            raise Trimmed(message.queue, row.start, seq=message.seq)
+
+    def _take_back(self, message: Message, hint: Hint) -> None:
+        """Empty the slot again, if the message was released before we stored it: then its slot had been trimmed.
+
+        Otherwise ours may be the message that was released, and consumers that registered while the queue was being
+        trimmed may have to read it still. What stays is read by nobody, and the next trim removes it.
+        """
+        if hint.cursor is not None and hint.cursor.position >= message.seq:
+            with suppress(AccessDenied):
+                self.items.take_back(message.queue, message.seq)
 
     def _admit(self, window: Window, document: Any) -> None:
         index = len(window.given)
@@ -203,37 +200,28 @@ class Intake:
             window.messages[index] = message
             window.size += message.size
 
-    def _outcome(self, message: Message, first: Message, answer: Item | StreamSortError | None) -> Outcome:
+    def _outcome(self, message: Message, first: Arrival, answer: Item | StreamSortError | None) -> Outcome:
         """The outcome of a message whose slot was tried by `first`: itself, or its twin in the window."""
         if isinstance(answer, StreamSortError):
             return answer
-        if answer is None and message is not first:
-            same = same_value(message.document, first.document)
+        if answer is None and message is not first.message:
+            same = same_value(message.document, first.message.document)
             return Status.DUPLICATE if same else Status.CONFLICT
-        try:
-            return self._judge(message, answer)
-        except HOPELESS:
-            raise
-        except StreamSortError as error:
-            return error
+        return tried(lambda: self._judge(replace(first, message=message), answer))
 
-    def _judge(self, message: Message, there: Item | None) -> Status:
+    def _judge(self, arrival: Arrival, there: Item | None) -> Status:
+        message = arrival.message
+        while there is not None and _is_to_keep(there):
+            # A slot that was emptied in between is tried as any other.
+            there = self.items.keep_late(message, self.clock()) or self.items.put(arrival, self.clock())
         if there is None:
             return Status.ACCEPTED
-        if not there.is_tombstone:
-            return Status.DUPLICATE if same_value(there.document, message.document) else Status.CONFLICT
-        if _is_to_keep(there):
-            there = self.items.keep_late(message, self.clock())
-        return Status.LATE if same_value(there.late, message.document) else Status.CONFLICT
+        is_same = same_value(there.late if there.is_tombstone else there.document, message.document)
+        if not is_same:
+            return Status.CONFLICT
+        return Status.LATE if there.is_tombstone else Status.DUPLICATE
 
 
 def _is_to_keep(there: Item | StreamSortError | None) -> bool:
     """Whether a slot holds a tombstone and no late message beside it: the next one is kept there."""
     return not isinstance(there, StreamSortError | None) and there.is_tombstone and there.late is None
-
-
-def _by_queue(messages: Iterable[Message]) -> dict[str, set[int]]:
-    seqs: dict[str, set[int]] = {}
-    for message in messages:
-        seqs.setdefault(message.queue, set()).add(message.seq)
-    return seqs

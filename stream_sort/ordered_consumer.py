@@ -10,11 +10,10 @@ from stream_sort.consumer import Consumer, Pace
 from stream_sort.core.consumption import check_consumer, check_start
 from stream_sort.desk import Desk, Terms
 from stream_sort.errors import SettingsError, shown
-from stream_sort.inflight import InFlight
 from stream_sort.registrar import Registrar
 from stream_sort.settings import ConsumerSettings
 from stream_sort.sorter import Sorter
-from stream_sort.verdict import check_handler
+from stream_sort.verdict import check_handler, no_handler
 from stream_sort.wakers import Nudger
 
 if TYPE_CHECKING:
@@ -26,13 +25,17 @@ class OrderedConsumer(Consumer):
     """Hands every queue's messages to `handler`, in order, nothing missing.
 
     `handler(batch)` gets up to `batch_size` messages of one queue. It may raise, return the last seq it did, or raise
-    PartlyDone with it. Whatever it writes through `batch.transaction` happens exactly once.
+    PartlyDone with it; TryLater says that no message is at fault. Whatever it writes through `batch.transaction`
+    happens exactly once.
+
+    `start` counts when a consumer of this name first runs. It is kept in the control table, and from then on another
+    one is ignored: see the property `start`; in Lambda the logs say so. Take another name to start elsewhere.
     """
 
     def __init__(  # noqa: PLR0913  # the public contract: each is a keyword with a default
         self,
         name: str,
-        handler: Handler,
+        handler: Handler | None = None,
         *,
         sorter: Sorter | None = None,
         control_table: str = "Control",
@@ -44,8 +47,10 @@ class OrderedConsumer(Consumer):
         waker: Waker | None = None,
         pace: Pace | None = None,
     ) -> None:
-        """Wire a consumer; the sorter is that of the environment when none is given."""
-        check_handler(handler)
+        """Wire a consumer; the sorter is that of the environment when none is given.
+
+        Without a handler it can be asked, and messages discarded, but nothing delivered.
+        """
         settings = ConsumerSettings(
             control_table=control_table,
             consumer=check_consumer(name),
@@ -65,17 +70,16 @@ class OrderedConsumer(Consumer):
             terms=Terms(name, batch_size, max_attempts, on_poison == "dead_letter", settings.start),
             sorter=sorter,
             control=self._control,
-            handler=handler,
+            handler=no_handler if handler is None else check_handler(handler),
             waker=waker or self._waker(),
             clock=sorter.clock,
             new_run=lambda: uuid.uuid4().hex,
         )
-        in_flight = InFlight(sorter.options.in_flight)
-        super().__init__(desk, Registrar(self._control, sorter.stores.cursors, sorter.clock, in_flight), pace)
+        super().__init__(desk, Registrar(self._control, sorter.stores.cursors, sorter.clock, sorter.in_flight), pace)
         self._process: Any = None
 
     @classmethod
-    def from_env(cls, handler: Handler, *, sorter: Sorter | None = None) -> Self:
+    def from_env(cls, handler: Handler | None = None, *, sorter: Sorter | None = None) -> Self:
         """The consumer that the STREAM_SORT_* variables describe."""
         given = ConsumerSettings.from_env()
         return cls(
@@ -90,12 +94,27 @@ class OrderedConsumer(Consumer):
             retry_queue_url=given.retry_queue_url,
         )
 
+    @property
+    def asked_start(self) -> str:
+        """The `start` it was given."""
+        return self._settings.start
+
+    @property
+    def start(self) -> str:
+        """Where it starts in queues that it has no checkpoint in; once it has run, as it was first registered."""
+        return self._desk.terms.start
+
     def create_tables(self) -> None:
         """Create the control table if it is not there, and wait for it; for local use and tests."""
         self._control.create_table()
 
     def lambda_handler(self, event: Any, context: Any) -> dict[str, Any]:
-        """Handle the wakes of an event: records of the cursor table's stream, or of the retry queue."""
+        """Handle the wakes of an event: records of the cursor table's stream, or of the retry queue.
+
+        `{"redrive": {"queue": "..."}}` or `{"redrive": "parked"}` tries again what is parked; the answer says what came
+        of it.
+        """
+        self._check_handler()
         if self._process is None:
             self._process = self._wired_process()
         answer: dict[str, Any] = self._process(event, context)

@@ -26,7 +26,10 @@ class Registrar:
         self._known: dict[str, str] = {}
 
     def register(self, name: str, start: str) -> str:
-        """See to it that a consumer is registered and has its first checkpoints; where it starts was decided then."""
+        """See to it that a consumer is registered and has its first checkpoints.
+
+        Returns the start that counts: the one it was first registered with, whatever is asked for now.
+        """
         if name not in self._known:
             wanted = Subscription(name, start, self._clock(), ready=start != LATEST)
             there = self._control.register(wanted)
@@ -34,6 +37,17 @@ class Registrar:
                 self._set_checkpoints(there)
             self._known[name] = there.start
         return self._known[name]
+
+    def start_of(self, name: str) -> str | None:
+        """The start that counts for a consumer; None if it is not registered."""
+        if name in self._known:
+            return self._known[name]
+        return next((there.start for there in self._control.consumers() if there.name == name), None)
+
+    def retire(self, name: str) -> None:
+        """Take a consumer off the list."""
+        self._control.retire(name)
+        self._known.pop(name, None)
 
     def _set_checkpoints(self, there: Subscription) -> None:
         page = self._cursors.queues()

@@ -78,6 +78,13 @@ class Settings(EnvSettings):
 
 
 @dataclass(frozen=True, slots=True)
+class EnqueueSettings(EnvSettings):
+    """What only `enqueue` is told: the URL of the SQS queue for records that Kinesis would drop; empty for none."""
+
+    dead_letters_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerSettings(EnvSettings):
     """The settings of a consumer; `retry_queue_url` is empty where a nudge and the sweep wake it instead."""
 

@@ -12,17 +12,27 @@ from stream_sort.core.message import MIN_SEQ, KeyNames, check_queue, check_seq, 
 from stream_sort.core.outcomes import Advance, PutResult, QueueState, Skip, Status
 from stream_sort.core.policy import GapPolicy
 from stream_sort.core.records import Cursor, Tombstones
-from stream_sort.errors import InvalidInput, QueueExists, QueueNotFound, SequenceConflict, StreamSortError
+from stream_sort.errors import (
+    InvalidInput,
+    MissingItems,
+    QueueExists,
+    QueueNotFound,
+    SequenceConflict,
+    StreamSortError,
+    Trimmed,
+)
 from stream_sort.hints import Hint, Hints
 from stream_sort.inflight import InFlight
 from stream_sort.inspector import Inspector
-from stream_sort.intake import HOPELESS, Intake, Window
+from stream_sort.intake import Intake, tried
 from stream_sort.proof import find_row
+from stream_sort.trimmer import Trimmer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.ports import Clock, Stores
+    from stream_sort.window import Window
 
 SKIP_CHUNK = 100
 MAX_REASON_BYTES = 256
@@ -91,9 +101,14 @@ class Sorter:
         checked = take_message(message, self._options.keys)
         seqs = {checked.seq}
         hint = self._intake.begin(checked.queue, seqs, self._intake.learn(checked.queue))
-        status = self._intake.store(checked, hint)
+        try:
+            status = self._intake.store(checked, hint)
+        except Trimmed:
+            # It may be a repeat, whose first writer died before it looked on.
+            self._advancer.advance(checked.queue, (), hint)
+            raise
         reach = self._advancer.advance(checked.queue, seqs, hint, checked.size)
-        self._intake.check_start(checked, reach.cursor.first_seq, stored=True)
+        self._intake.confirm(checked, hint, reach.cursor)
         if status is Status.CONFLICT and self._options.raise_conflicts:
             raise SequenceConflict(checked.queue, checked.seq)
         return replace(reach.advance, status=status)
@@ -129,15 +144,16 @@ class Sorter:
         return self._cursor(queue).position
 
     def read(self, queue: str, after: int | None = None, through: int | None = None) -> Iterator[dict[str, Any]]:
-        """The messages of `(after, through]` in order, tombstones left out; by default all that is released.
+        """The messages of `(after, through]` in order, tombstones left out; by default all that is there and released.
 
-        A hole raises MissingItems where it is met; nothing is ever passed over.
+        A hole raises MissingItems where it is met, and what is trimmed Trimmed; nothing is ever passed over.
         """
         cursor = self._cursor(queue)
-        start = cursor.first_seq - 1
-        after = start if after is None else max(check_seq(after, "after"), start)
+        begin = cursor.start if after is None else max(check_seq(after, "after"), cursor.first_seq - 1)
         through = cursor.position if through is None else check_seq(through, "through")
-        return self._inspector.read(queue, after, through)
+        if begin < cursor.start or (after is None and cursor.first_seq <= through < cursor.start):
+            raise Trimmed(queue, cursor.start)
+        return self._read(queue, begin, through)
 
     def gaps(self, queue: str) -> list[range]:
         """All runs of missing seqs between the position and the highest stored seq."""
@@ -168,8 +184,11 @@ class Sorter:
         skipped: list[int] = []
         while chunk := tuple(dict.fromkeys(islice(ahead, SKIP_CHUNK))):
             skipped += self._stores.items.skip(Tombstones(queue, chunk, reason, position), self._clock())
-        done = self.advance(queue)
-        return Skip(queue, done.old, done.new, done.released, skipped=tuple(skipped))
+        reach = self.reach(queue)
+        done = reach.advance
+        # What was released and trimmed since our look is none that was given up.
+        kept = tuple(seq for seq in skipped if seq > reach.cursor.start)
+        return Skip(queue, done.old, done.new, done.released, skipped=kept)
 
     def open(self, queue: str, *, first_seq: int) -> Advance:
         """Let a queue start at another seq than the sorter's `first_seq`; again with the same one is no error.
@@ -180,6 +199,18 @@ class Sorter:
         check_seq(first_seq, "first_seq")
         self._start(check_queue(queue), first_seq)
         return self.advance(queue)
+
+    def trim(self, queue: str, through: int, *, control_table: str | None) -> int:
+        """Delete the messages of a queue up to `through`; returns how many were deleted by this call.
+
+        Nothing is deleted that is not released (NotReleased), or that a consumer of the control table has not passed or
+        keeps as a dead letter (NotConsumed); None says that there are no consumers. The message at the position stays
+        until the next one is released: it is the proof that the queue had begun, should its cursor row be lost.
+        Killed or failed anywhere, the same call finishes it.
+        """
+        control = None if control_table is None else self._stores.control(control_table)
+        trimmer = Trimmer(self._stores.items, self._stores.cursors, control)
+        return trimmer.trim(check_queue(queue), check_seq(through, "through"))
 
     def policy(self, queue: str) -> GapPolicy:
         """What happens to a gap of this queue that stays."""
@@ -220,12 +251,14 @@ class Sorter:
         sizes = max((message.size for message in window.messages.values()), default=0)
         taken = window.taken()
         reached = self._in_flight.map(lambda queue: self._try_advance(queue, taken[queue], window, sizes), list(taken))
+        rows: dict[str, Cursor] = {}
         for queue, reach in zip(taken, reached, strict=True):
             if isinstance(reach, Reach):
-                window.refuse_before(queue, reach.cursor.first_seq, self._intake.check_start)
+                rows[queue] = reach.cursor
                 result.join(reach.advance)
             else:
                 result.stalled.append((queue, reach))
+        self._intake.confirm_window(window, rows)
         for document, outcome in window.told():
             if isinstance(outcome, Status):
                 result.count(outcome, document)
@@ -234,13 +267,18 @@ class Sorter:
 
     def _try_advance(self, queue: str, own: set[int], window: Window, item_bytes: int) -> Reach | StreamSortError:
         hint = window.hints[queue]
+        known = hint if isinstance(hint, Hint) else None
+        return tried(lambda: self._advancer.advance(queue, own, known, item_bytes))
+
+    def _read(self, queue: str, after: int, through: int) -> Iterator[dict[str, Any]]:
         try:
-            known = hint if isinstance(hint, Hint) else None
-            return self._advancer.advance(queue, own, known, item_bytes)
-        except HOPELESS:
-            raise
-        except StreamSortError as error:
-            return error
+            yield from self._inspector.read(queue, after, through)
+        except MissingItems as hole:
+            start = self._cursor(queue).start
+            if hole.missing[0].start > start:
+                raise
+            # Trimmed while it was read.
+            raise Trimmed(queue, start) from hole
 
     def _cursor(self, queue: str) -> Cursor:
         return self._row(queue) or self._unbegun(queue)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import check_seq
-from stream_sort.core.policy import LONGEST, MAX_GAP
+from stream_sort.core.policy import MAX_GAP
+from stream_sort.core.times import is_time
 from stream_sort.errors import InvalidInput, StreamSortError, shown
 from stream_sort.sorter import Sorter
 
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 
     from stream_sort.advancer import Reach
     from stream_sort.core.outcomes import Advance
-    from stream_sort.core.records import Cursor
+    from stream_sort.core.records import Cursor, QueuePage
     from stream_sort.ports import Lagging
 
 # Marks may lie a moment ahead: clocks differ, and no two marks of a queue are the same.
 AHEAD = 1.0
 # How many queues are looked at before the time is.
 AT_ONCE = 50
+# The shares of its time that a sweep keeps: for waking consumers, and then for telling what it did.
+FOR_WAKING, FOR_TELLING = 0.5, 0.1
 STRIDE = 7_919
 
 
@@ -59,6 +62,21 @@ class Sweep:
         return max(self.gap_ages.values(), default=0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The seconds a sweep has in all, and whom to ask how many are left; it has all the time where nobody is to ask."""
+
+    ask: Callable[[], float] | None
+    whole: float
+
+    def is_short(self, share: float, done: Sweep) -> bool:
+        """Whether less than a share of the whole is left; then the sweep is not complete."""
+        if self.ask is None or self.ask() >= share * self.whole:
+            return False
+        done.complete = False
+        return True
+
+
 class Sweeper:
     """Looks after the queues of a sorter. Any number may run at once; a failing queue stops no other one."""
 
@@ -81,28 +99,31 @@ class Sweeper:
         """Look at every queue that is marked as waiting (or at `queues`) and do what is due.
 
         The mark is a hint: each queue is read again before anything is done about it. `time_left` is asked for seconds;
-        half of them are for the queues that wait, the rest for waking consumers.
+        half of them are for the queues that wait, the rest but a tenth of all for waking consumers.
         """
         done = Sweep()
-        at = self._sorter.clock() if now is None else _time(now)
+        at = self._sorter.clock() if now is None else now
+        if not is_time(at):
+            raise InvalidInput(f"now is a time in seconds since the epoch, not {shown(at)}")
         if isinstance(queues, str | bytes) or not isinstance(queues, Iterable | None):
             raise InvalidInput(f"queues is an iterable of queue names, not {shown(queues)}")
-        enough = time_left() / 2 if time_left else 0.0
-        chosen = self._marked(at) if queues is None else queues
+        time = Allowance(time_left, time_left() if time_left else 0.0)
+        chosen = _names(lambda start: self._cursors.waiting(at + AHEAD, start)) if queues is None else queues
         for batch in _batches(_turned(list(chosen), at) if time_left else chosen):
+            if time.is_short(FOR_WAKING, done):
+                break
             self._sorter.in_flight.map(lambda queue: self._attempt(queue, at, done), batch)
             done.looked_at += len(batch)
-            if time_left and time_left() < enough:
-                done.complete = False
-                break
         # After the gaps: should the control table fail, their policies were applied all the same.
-        for queue in self._lagging.lagging(at) if self._lagging else ():
-            self._nudge(queue, done)
+        for batch in _batches(_turned(list(self._lagging.lagging(at)), at) if self._lagging else ()):
+            if time.is_short(FOR_TELLING, done):
+                break
+            self._sorter.in_flight.map(lambda queue: self._nudge(queue, done), batch)
         return done
 
     def sweep_all(self, *, now: float | None = None, time_left: Callable[[], float] | None = None) -> Sweep:
         """The same over every queue with a cursor row: also frees one whose last writer died unmarked."""
-        return self.sweep(now=now, queues=self._listed(), time_left=time_left)
+        return self.sweep(now=now, queues=_names(self._cursors.queues), time_left=time_left)
 
     def _attempt(self, queue: str, now: float, done: Sweep) -> None:
         try:
@@ -163,19 +184,14 @@ class Sweeper:
         else:
             done.nudged.append(queue)
 
-    def _marked(self, now: float) -> Iterator[str]:
-        page = self._cursors.waiting(now + AHEAD)
-        yield from page.queues
-        while page.next is not None:
-            page = self._cursors.waiting(now + AHEAD, page.next)
-            yield from page.queues
 
-    def _listed(self) -> Iterator[str]:
-        page = self._cursors.queues()
+def _names(pages: Callable[[Any], QueuePage]) -> Iterator[str]:
+    """The queues of a listing, page after page."""
+    page = pages(None)
+    yield from page.queues
+    while page.next is not None:
+        page = pages(page.next)
         yield from page.queues
-        while page.next is not None:
-            page = self._cursors.queues(page.next)
-            yield from page.queues
 
 
 def _turned(queues: list[str], now: float) -> list[str]:
@@ -195,10 +211,3 @@ def _check(sorter: object, lagging: object) -> None:
         raise InvalidInput(f"a sweeper looks after a sorter, not {shown(sorter)}")
     if lagging is not None and not callable(getattr(lagging, "lagging", None)):
         raise InvalidInput(f"lagging has a method lagging(now), and {shown(lagging)} has none")
-
-
-def _time(now: object) -> float:
-    """A time that a table can hold."""
-    if isinstance(now, bool) or not isinstance(now, int | float) or not -LONGEST <= now <= LONGEST:
-        raise InvalidInput(f"now is a time in seconds since the epoch, not {shown(now)}")
-    return now

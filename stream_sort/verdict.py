@@ -31,8 +31,13 @@ def check_handler(handler: object) -> Handler:
     return cast("Handler", handler)
 
 
+def no_handler(batch: Batch) -> None:
+    """Stands where no handler was given."""
+    raise SettingsError(f"no handler was given for the messages of queue {batch.queue!r}")
+
+
 def verdict_of(handler: Handler, batch: Batch) -> Verdict:
-    """Call the handler. None, or anything that is no int, means that all is done; an int is the last seq done."""
+    """Call the handler. None means that all is done, an int is the last seq done; anything else is a failure."""
     try:
         answer = handler(batch)
     except PartlyDone as error:
@@ -41,11 +46,21 @@ def verdict_of(handler: Handler, batch: Batch) -> Verdict:
         return Verdict(batch.after, HandlerProblem(f"the handler ended the process: SystemExit({error.code!r})"))
     except Exception as error:  # noqa: BLE001  # the user's code may raise anything
         return Verdict(batch.after, error)
+    return _answered(batch, answer)
+
+
+def _answered(batch: Batch, answer: object) -> Verdict:
     if inspect.isawaitable(answer) or inspect.isgenerator(answer) or inspect.isasyncgen(answer):
         _close(answer)
         return Verdict(batch.after, HandlerProblem("the handler answered with a coroutine or a generator: nothing ran"))
-    if not isinstance(answer, int) or isinstance(answer, bool):
+    if answer is None:
         return Verdict(batch.through)
+    if not isinstance(answer, int) or isinstance(answer, bool):
+        problem = (
+            f"the handler returned {shown(answer)}, which says nothing: a handler returns None, when all is done, "
+            "or the last seq it did, as an int"
+        )
+        return Verdict(batch.after, HandlerProblem(problem))
     return _partly(batch, answer, None)
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import first_checkpoint
+from stream_sort.core.precaution import is_precaution
 
 if TYPE_CHECKING:
-    from stream_sort.core.consumption import Checkpoint, Subscription
+    from stream_sort.core.consumption import Checkpoint, Parked, Subscription
     from stream_sort.core.records import Cursor
     from stream_sort.ports import ControlStore, CursorStore
 
@@ -24,7 +25,7 @@ ROWS_A_LOOK = 5_000
 
 @dataclass(slots=True)
 class Watched:
-    """What a look found, by consumer: the longest lag in messages, and how many queues are parked."""
+    """What a look found, by consumer: the longest lag in messages, and how many queues stay parked."""
 
     lag: Counter[str] = field(default_factory=Counter)
     parked: Counter[str] = field(default_factory=Counter)
@@ -54,11 +55,11 @@ class Watcher:
         return list(queues)
 
     def _due(self, consumer: str, now: float) -> list[str]:
-        """Parked queues whose next try is due; all parked ones are counted."""
+        """Parked queues whose next try is due; those that may yet get on by themselves are not counted."""
         due = []
         page = self._control.parked(consumer)
         while True:
-            self.watched.parked[consumer] += len(page.parked)
+            self.watched.parked[consumer] += sum(_is_stuck(one, now) for one in page.parked)
             due += [one.queue for one in page.parked if one.next_try is not None and one.next_try <= now]
             if page.next is None:
                 return due
@@ -90,6 +91,16 @@ class Watcher:
                 self.watched.lag[consumer.name] = max(lag, self.watched.lag[consumer.name])
                 asleep += [row.queue] if _sleeps(row, there, now) else []
         return asleep
+
+
+def _is_stuck(parked: Parked, now: float) -> bool:
+    """Whether a retry has failed, or none will come; not while the first is still due, or its run may be alive.
+
+    What is no message's fault uses up no attempt: it counts once it has lasted for a while.
+    """
+    if parked.next_try is None or parked.attempts > 1 or parked.damaged:
+        return True
+    return parked.next_try <= now if is_precaution(parked) else now - parked.since >= PATIENCE
 
 
 def _is_due_for_a_look(row: Cursor, now: float) -> bool:

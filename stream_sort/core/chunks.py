@@ -44,6 +44,11 @@ class ChunkSize:
         self.suspect = seq
         self.size = max(1, min(self.most, seq - after))
 
+    def crawl(self, through: int) -> None:
+        """Any message up to there may be at fault, and must not be tried with another: one by one."""
+        self.suspect = through
+        self.size = 1
+
     def reset(self) -> None:
         """The message at fault is out of the way."""
         self.size = self.most

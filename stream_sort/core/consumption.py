@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import MAX_SEQ, MIN_SEQ
-from stream_sort.errors import SettingsError, shown
+from stream_sort.errors import PartlyDone, SettingsError, StoreMisconfigured, StoreUnavailable, TryLater, shown
 
 if TYPE_CHECKING:
     from stream_sort.core.records import Cursor
@@ -25,8 +25,8 @@ LATEST = "latest"
 class Parked:
     """A queue that one consumer cannot get past: `seq` failed, it and all behind it wait.
 
-    `next_try` is None when it is not tried again by itself: redrive or discard it. `damaged` says that not the handler
-    failed but the queue: it has a hole, or its cursor is lost.
+    `next_try` is None when it is not tried again by itself: redrive or discard it. `attempts` are those that were the
+    message's own fault. `damaged` says that not the handler failed but the queue: it has a hole, or its cursor is lost.
     """
 
     queue: str
@@ -154,8 +154,24 @@ def attempts_before(row: Checkpoint, seq: int, *, damaged: bool = False) -> int:
 
 def parked_by(row: Checkpoint, seq: int, error: Exception, attempts: int, now: float) -> Parked:
     """The queue parked at a message that failed, to be tried again after a while."""
-    since = row.parked.since if row.parked is not None and row.parked.seq == seq else now
-    return Parked(row.queue, seq, told(error), attempts, since, now + delay_before(attempts))
+    return Parked(row.queue, seq, told(error), attempts, _since(row, seq, now), now + delay_before(attempts))
+
+
+def parked_in_outage(row: Checkpoint, seq: int, error: Exception, attempts: int, now: float) -> Parked:
+    """The queue parked although no message is at fault, to be tried again after as long as it has waited so far."""
+    since = _since(row, seq, now)
+    delay = min(LONGEST_DELAY, max(FIRST_DELAY, now - since))
+    return Parked(row.queue, seq, told(error), attempts, since, now + delay)
+
+
+def is_blameless(error: Exception) -> bool:
+    """Whether an error is the fault of no message: what a handler needs is out of order."""
+    fault = error.__cause__ if isinstance(error, PartlyDone) else error
+    return isinstance(fault, TryLater | StoreUnavailable | StoreMisconfigured)
+
+
+def _since(row: Checkpoint, seq: int, now: float) -> float:
+    return row.parked.since if row.parked is not None and row.parked.seq == seq else now
 
 
 def told(error: BaseException) -> str:
@@ -195,5 +211,4 @@ def check_start(start: object) -> str:
 
 def first_checkpoint(start: str, cursor: Cursor) -> int:
     """The checkpoint of a consumer that comes to a queue for the first time."""
-    before = cursor.first_seq - 1
-    return before if start in {EARLIEST, LATEST} else max(int(start) - 1, before)
+    return cursor.start if start in {EARLIEST, LATEST} else max(int(start) - 1, cursor.start)

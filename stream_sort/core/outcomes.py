@@ -56,7 +56,8 @@ class PutResult:
 
     An object that was changed since it was given is listed as what it said then.
     `rejected` pairs each refused or not stored message with its error. `stalled` pairs a queue whose
-    messages are stored but which could not be advanced with the error: put again, or let a sweep do it.
+    messages are stored but which could not be advanced with the error: put again, or let a sweep do it. Only a put
+    tells if the queue was trimmed, or opened further on, in the meantime, so that it has no place for them.
     """
 
     accepted: int = 0
@@ -115,7 +116,7 @@ class QueueState:
     """Why a queue is where it is. Times are seconds since the epoch.
 
     `complete` is False when there was more to look at than the limit of the call: then `gaps`,
-    `stored_beyond`, `skipped` and `late` show what was found within it.
+    `stored_beyond`, `skipped` and `late` show what was found within it. `floor` is how far the queue is trimmed.
     """
 
     queue: str
@@ -130,6 +131,7 @@ class QueueState:
     late: list[LateMessage]
     complete: bool
     remedy: str
+    floor: int | None = None
 
     @property
     def waiting(self) -> bool:

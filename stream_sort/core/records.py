@@ -20,6 +20,7 @@ class Cursor:
     `waiting_since` is the waiting mark. A negative one is in doubt: somebody is about to take it away, so whoever
     needs it sets it again. It still counts as waiting for a sweep, should that somebody die.
     `last_mark` is the mark, or the last one there was: no mark comes twice, so it tells whether there was one since.
+    `floor` is how far the queue is trimmed, None if it never was; it never goes back.
     """
 
     queue: str
@@ -30,10 +31,17 @@ class Cursor:
     moved_at: float | None = None
     nudges: int = 0
     last_mark: float | None = None
+    floor: int | None = None
 
     def __post_init__(self) -> None:
         if self.waiting_since is not None:
             object.__setattr__(self, "last_mark", self.waiting_since)
+
+    @property
+    def start(self) -> int:
+        """Readers begin after this seq: the queue starts there, or is trimmed up to there."""
+        before = self.first_seq - 1
+        return before if self.floor is None else max(before, self.floor)
 
     @property
     def is_marked(self) -> bool:

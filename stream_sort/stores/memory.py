@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MemoryQueue:
-    """The slots of one queue, and their seqs in order."""
+    """The slots of one queue, their seqs in order, and the position that the writer of each had seen."""
 
     slots: dict[int, Item] = field(default_factory=dict)
     seqs: list[int] = field(default_factory=list)
-    seen: set[int] = field(default_factory=set)
+    seen: dict[int, int] = field(default_factory=dict)
+
+    def empty(self, seq: int) -> None:
+        """Remove what a slot holds."""
+        del self.slots[seq]
+        del self.seqs[bisect_left(self.seqs, seq)]
+        self.seen.pop(seq, None)
 
 
 @dataclass(slots=True)
@@ -84,11 +90,13 @@ class MemoryItemStore:
                 self._fill(Item(queue, seq, arrived_at=now, skipped=tombstones.reason), tombstones.seen)
             return empty
 
-    def keep_late(self, message: Message, now: float) -> Item:  # noqa: ARG002  # the port's signature
+    def keep_late(self, message: Message, now: float) -> Item | None:  # noqa: ARG002  # the port's signature
         """See ItemStore."""
         with self._tables.lock:
-            slots = self._tables.queues[message.queue].slots
-            if slots[message.seq].late is None:
+            slots = self._tables.queue(message.queue).slots
+            if message.seq not in slots:
+                return None
+            if slots[message.seq].is_tombstone and slots[message.seq].late is None:
                 slots[message.seq] = replace(slots[message.seq], late=clone(message.document))
             return _copy(slots[message.seq])
 
@@ -123,12 +131,31 @@ class MemoryItemStore:
             found = tuple(_copy(item) for item in searched if item.is_tombstone)
             return Page(found, len(held.seqs) > limit)
 
+    def delete(self, queue: str, after: int, through: int, limit: int) -> int:
+        """See ItemStore."""
+        with self._tables.lock:
+            held = self._tables.queue(queue)
+            start, stop = bisect_right(held.seqs, after), bisect_right(held.seqs, through)
+            chosen = held.seqs[start : min(stop, start + limit)]
+            for seq in chosen:
+                held.empty(seq)
+            return len(chosen)
+
+    def take_back(self, queue: str, seq: int) -> bool:
+        """See ItemStore."""
+        with self._tables.lock:
+            held = self._tables.queue(queue)
+            if held.seen.get(seq, seq - 1) < seq:
+                return False
+            held.empty(seq)
+            return True
+
     def _fill(self, item: Item, seen: int | None) -> None:
         held = self._tables.queues.setdefault(item.queue, MemoryQueue())
         held.slots[item.seq] = item
         insort(held.seqs, item.seq)
         if seen is not None:
-            held.seen.add(item.seq)
+            held.seen[item.seq] = seen
 
 
 class MemoryCursorStore:
@@ -202,6 +229,14 @@ class MemoryCursorStore:
         """See CursorStore."""
         with self._tables.lock:
             return CursorPage(tuple(self._tables.cursors.values()))
+
+    def set_floor(self, queue: str, floor: int) -> Move | None:
+        """See CursorStore."""
+        with self._tables.lock:
+            row = self._tables.cursors.get(queue)
+            if row is None or row.position < floor or (row.floor is not None and row.floor >= floor):
+                return _lost(row)
+            return self._write(replace(row, floor=floor))
 
     def _write(self, row: Cursor) -> Move:
         self._tables.cursors[row.queue] = row

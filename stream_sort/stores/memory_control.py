@@ -1,7 +1,4 @@
-"""ControlStore in a dict. Effects of handlers are listed, with their checkpoint or not at all.
-
-Their conditions, and items that two puts share, are not looked at: that takes a DynamoDB.
-"""
+"""ControlStore in a dict. Effects of handlers are applied to tables in memory, with their checkpoint or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +15,8 @@ from stream_sort.core.consumption import (
     Standing,
     Subscription,
 )
-from stream_sort.core.limits import check_transaction
+from stream_sort.core.effects import actions_of
+from stream_sort.stores.memory_effects import MemoryEffects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +35,7 @@ class MemoryControl:
     dead: dict[tuple[str, str, int], DeadLetter] = field(default_factory=dict)
     consumers: dict[str, Subscription] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
+    written: MemoryEffects = field(default_factory=MemoryEffects)
     bookmark: Any = None
 
 
@@ -64,7 +63,7 @@ class MemoryControlStore:
         with self._tables.lock:
             place = (checkpoint.consumer, checkpoint.queue)
             there = self._control.checkpoints.get(place)
-            if there is not None or (starting is not None and self._control.consumers[starting.name].ready):
+            if there is not None or (starting is not None and not self._is_starting(starting.name)):
                 return Commit(won=False, checkpoint=there)
             self._control.checkpoints[place] = checkpoint
             return Commit(won=True, checkpoint=checkpoint)
@@ -77,14 +76,14 @@ class MemoryControlStore:
         dead: DeadLetter | None = None,
     ) -> Commit:
         """See ControlStore."""
-        check_transaction(new.queue, effects)
+        actions_of(new.queue, effects)
         with self._tables.lock:
             place = (old.consumer, old.queue)
             there = self._control.checkpoints.get(place)
             if there is None or there.version != old.version:
                 return Commit(won=False, checkpoint=there)
+            self._apply(new.queue, effects)
             self._control.checkpoints[place] = new
-            self._control.effects += effects
             if dead is not None:
                 self._control.dead[(new.consumer, dead.queue, dead.seq)] = dead
             return Commit(won=True, checkpoint=new)
@@ -116,17 +115,17 @@ class MemoryControlStore:
 
     def settle(self, consumer: str, letter: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
         """See ControlStore."""
-        check_transaction(letter.queue, effects)
+        actions_of(letter.queue, effects)
         with self._tables.lock:
             place = (consumer, letter.queue, letter.seq)
             there = self._control.dead.get(place)
             if there is None or there.discarded is not None or there.attempts != letter.attempts:
                 return False
+            self._apply(letter.queue, effects)
             if new is None:
                 del self._control.dead[place]
             else:
                 self._control.dead[place] = new
-            self._control.effects += effects
             return True
 
     def register(self, subscription: Subscription) -> Subscription:
@@ -137,8 +136,9 @@ class MemoryControlStore:
     def make_ready(self, subscription: Subscription) -> None:
         """See ControlStore."""
         with self._tables.lock:
-            there = self._control.consumers[subscription.name]
-            self._control.consumers[subscription.name] = replace(there, ready=True)
+            there = self._control.consumers.get(subscription.name)
+            if there is not None:
+                self._control.consumers[subscription.name] = replace(there, ready=True)
 
     def consumers(self) -> list[Subscription]:
         """See ControlStore."""
@@ -152,6 +152,21 @@ class MemoryControlStore:
     def set_bookmark(self, place: Any) -> None:
         """See ControlStore."""
         self._control.bookmark = place
+
+    def retire(self, consumer: str) -> None:
+        """See ControlStore."""
+        with self._tables.lock:
+            self._control.consumers.pop(consumer, None)
+
+    def _apply(self, queue: str, effects: Sequence[Effect]) -> None:
+        if effects:
+            written = self._control.written
+            written.apply(written.changes(queue, effects))
+            self._control.effects += effects
+
+    def _is_starting(self, consumer: str) -> bool:
+        there = self._control.consumers.get(consumer)
+        return there is not None and not there.ready
 
 
 def _is_due(parked: Parked, before: float | None) -> bool:

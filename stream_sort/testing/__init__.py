@@ -5,8 +5,9 @@ Each name is loaded when it is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from stream_sort.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from stream_sort.testing.clock import MovableClock
@@ -22,8 +23,4 @@ _HOMES = {
     "simulate": "own_handler",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

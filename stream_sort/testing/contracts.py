@@ -103,9 +103,13 @@ class ItemStoreContract:
     def test_6_the_first_late_message_is_kept_beside_the_tombstone(self, stores: Stores) -> None:
         stores.items.skip(tombstones("q", [1], "lost"), NOW)
         late = stores.items.keep_late(message("q", 1, **EVERY_TYPE), NOW)
+        assert late is not None
         assert repr(sorted((late.late or {}).items())) == repr(sorted({"queue": "q", "seq": 1, **EVERY_TYPE}.items()))
         second = stores.items.keep_late(message("q", 1, body="second"), NOW)
+        assert second is not None
         assert (second.skipped, second.late) == ("lost", late.late)
+        assert stores.items.keep_late(message("q", 2), NOW) is None
+        assert stores.items.look("q", 1, 1).seqs == ()
 
     def test_7_a_look_shows_ascending_seqs_with_nothing_between(self, stores: Stores) -> None:
         for seq in (9, 2, 5, 3):
@@ -163,12 +167,30 @@ class ItemStoreContract:
         end = stores.items.tombstones("q", 3)
         assert ([item.seq for item in end.items], end.more) == ([7], True)
 
+    def test_13_the_lowest_slots_of_a_range_are_emptied_and_no_other(self, stores: Stores) -> None:
+        stores.items.put_many([arrival("q", seq, seen=-1) for seq in range(70)], NOW)
+        stores.items.put(arrival("other", 5), NOW)
+        stores.items.skip(tombstones("q", [70], "lost"), NOW)
+        assert stores.items.delete("q", 4, 70, 60) == 60
+        assert stores.items.look("q", -1, 100).seqs == (*range(5), *range(65, 71))
+        assert stores.items.delete("q", 4, 70, 60) == 6
+        assert stores.items.delete("q", 4, 70, 60) == 0
+        assert stores.items.look("q", -1, 100).seqs == tuple(range(5))
+        assert stores.items.look("other", -1, 100).seqs == (5,)
+        assert stores.items.put(arrival("q", 70, body="anew"), NOW) is None
+
+    def test_14_only_what_was_stored_after_its_release_is_taken_back(self, stores: Stores) -> None:
+        for seq, seen in ((1, None), (2, 1), (3, 3), (4, 9), (5, 4)):
+            stores.items.put(arrival("q", seq, seen=seen), NOW)
+        assert [stores.items.take_back("q", seq) for seq in range(7)] == [False, False, False, True, True, False, False]
+        assert stores.items.look("q", -1, 10).seqs == (1, 2, 5)
+
 
 class CursorStoreContract:
     """What every CursorStore keeps."""
 
     def test_1_a_row_reads_as_it_was_written(self, stores: Stores) -> None:
-        row = Cursor("q", 4, 2, GapPolicy(1.5), waiting_since=NOW, moved_at=NOW + 1)
+        row = Cursor("q", 4, 2, GapPolicy(1.5), waiting_since=NOW, moved_at=NOW + 1, floor=3)
         assert stores.cursors.get("q") is None
         stores.cursors.create(row)
         assert stores.cursors.get("q") == row
@@ -257,6 +279,19 @@ class CursorStoreContract:
             page = stores.cursors.queues(page.next)
             listed |= set(page.queues)
         assert listed == names
+
+    def test_12_a_floor_rises_up_to_the_position_and_never_goes_back(self, stores: Stores) -> None:
+        row = Cursor("q", 4, 0, GapPolicy(9.0), waiting_since=NOW, moved_at=NOW)
+        stores.cursors.create(row)
+        for floor, won, stands in ((5, False, None), (2, True, 2), (2, False, 2), (1, False, 2), (4, True, 4)):
+            move = stores.cursors.set_floor("q", floor)
+            assert move is not None
+            assert (move.won, move.cursor) == (won, replace(row, floor=stands)), floor
+            assert stores.cursors.get("q") == replace(row, floor=stands)
+
+    def test_13_a_floor_never_makes_a_row(self, stores: Stores) -> None:
+        assert stores.cursors.set_floor("q", 3) is None
+        assert stores.cursors.get("q") is None
 
 
 class HeadReaderContract:

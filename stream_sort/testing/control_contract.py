@@ -1,7 +1,4 @@
-"""ControlStore's guarantees as tests, one a number. Subclass one, give it a `bench` fixture, and run pytest.
-
-A store that applies effects for itself keeps ControlConditionContract as well; one in memory only lists them.
-"""
+"""ControlStore's guarantees as tests, one a number. Subclass both classes, give them a `bench` fixture, run pytest."""
 
 from __future__ import annotations
 
@@ -212,6 +209,27 @@ class ControlStoreContract:
         bench.control.make_ready(replace(first, start="17", since=0.0))
         assert bench.control.consumers() == [replace(first, ready=True)]
 
+    def test_13_getting_ready_makes_no_consumer_known_that_was_retired(self, bench: ControlBench) -> None:
+        first = bench.control.register(Subscription("billing", "latest", NOW, ready=False))
+        bench.control.retire("billing")
+        bench.control.make_ready(first)
+        assert bench.control.consumers() == []
+        assert not bench.control.create(replace(ROW, queue="b"), first).won
+
+    def test_16_a_retired_consumer_is_named_no_more_and_its_rows_stay(self, bench: ControlBench) -> None:
+        other = bench.control.register(Subscription("search", "earliest", NOW))
+        bench.control.register(Subscription("billing", "latest", NOW))
+        bench.control.create(ROW)
+        _bury(bench.control, LETTER)
+        row = bench.row()
+        for _ in range(2):
+            bench.control.retire("billing")
+        assert bench.control.consumers() == [other]
+        assert (bench.row(), bench.control.dead_letters_of("billing", "q")) == (row, [LETTER])
+        again = Subscription("billing", "17", NOW + 5)
+        assert bench.control.register(again) == again
+        assert sorted(one.name for one in bench.control.consumers()) == ["billing", "search"]
+
     def test_14_every_consumer_is_named(self, bench: ControlBench) -> None:
         assert bench.control.consumers() == []
         made = [Subscription(f"c{number}", "earliest", NOW) for number in range(30)]
@@ -227,7 +245,7 @@ class ControlStoreContract:
 
 
 class ControlConditionContract:
-    """What every ControlStore that applies effects keeps besides."""
+    """What every ControlStore keeps of conditions among effects."""
 
     def test_5_a_condition_that_does_not_hold_refuses_everything(self, bench: ControlBench) -> None:
         bench.control.create(ROW)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import InvalidInput, shown
 from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
+from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure
 from stream_sort.verdict import check_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.core.batch import Batch
+    from stream_sort.testing.simulation.simulator import Report
 
 
 @dataclass(slots=True)
@@ -35,6 +37,8 @@ def simulate(  # noqa: PLR0913  # each is a keyword with a default
 ) -> Simulated:
     """Run a handler under everything that can go wrong; SimulationFailure, with a trace, where an invariant breaks.
 
+    So is a handler that was called, and got not one message through in all seeds: it says what it met first.
+
     `setup()` is called before each seed, to start with a clean world of yours. `fields(queue, seq)` gives messages
     the fields your handler needs. `check(given)` is called after each seed with what the handler was given: for each
     (consumer, queue) the seqs in the order they came, repeats included; it may raise AssertionError.
@@ -43,9 +47,27 @@ def simulate(  # noqa: PLR0913  # each is a keyword with a default
     if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
         raise InvalidInput(f"seeds is {shown(seeds)}; it must be an int of at least 1")
     done = Simulated()
+    first: Report | None = None
     for seed in range(start, start + seeds):
         if setup is not None:
             setup()
-        done.met.update(simulate_consumers(seed, handler=handler, fields=fields, check=check).met)
+        report = simulate_consumers(seed, handler=handler, fields=fields, check=check)
+        first = first or (report if report.first_error else None)
+        done.met.update(report.met)
         done.seeds += 1
+    if first is not None and not done.met["messages done"]:
+        raise _nothing_done(first, done)
     return done
+
+
+def _nothing_done(first: Report, done: Simulated) -> SimulationFailure:
+    error = first.first_error
+    problem = f"no message got through in {done.met['batches']} calls; the first error: {type(error).__name__}: {error}"
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
+        problem += (
+            ". The messages of a simulation have no more than 'queue', 'seq' and 'body'; give them what your handler "
+            f"needs: simulate(handler, fields=lambda queue, seq: {{{error.args[0]!r}: ...}})"
+        )
+    command = f"simulate(handler, start={first.seed}, seeds=1)"
+    broken = InvariantBroken("your handler", problem)
+    return SimulationFailure(f"seed {first.seed}", broken, first.trace.lines(), command)

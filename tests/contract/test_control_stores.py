@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stream_sort.ports import Stores
 
 
-class TestInMemory(ControlStoreContract):
+class TestInMemory(ControlStoreContract, ControlConditionContract):
     @pytest.fixture
     def bench(self) -> ControlBench:
         tables = MemoryTables()

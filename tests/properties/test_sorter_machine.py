@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from stream_sort import StreamSorter, Sweeper
+from stream_sort import NotReleased, QueueNotFound, StreamSorter, Sweeper, Trimmed
 from stream_sort.testing.clock import MovableClock
+from tests.unit.queues import beside
 
 QUEUES = st.sampled_from(["a", "b"])
 SEQS = st.integers(0, 25)
@@ -26,6 +28,7 @@ class SorterMachine(RuleBasedStateMachine):
         self.slots: dict[str, dict[int, dict[str, Any] | None]] = {"a": {}, "b": {}}
         self.late: dict[tuple[str, int], dict[str, Any]] = {}
         self.released = {"a": -1, "b": -1}
+        self.floors = {"a": -1, "b": -1}
 
     def end(self, queue: str) -> int:
         end = -1
@@ -36,6 +39,8 @@ class SorterMachine(RuleBasedStateMachine):
     def expect(self, document: dict[str, Any]) -> str:
         queue, seq = document["queue"], document["seq"]
         slots = self.slots[queue]
+        if seq <= self.floors[queue]:
+            return "trimmed"
         if seq not in slots:
             slots[seq] = document
             return "accepted"
@@ -48,6 +53,10 @@ class SorterMachine(RuleBasedStateMachine):
     def put(self, queue: str, seq: int, body: float) -> None:
         document = {"queue": queue, "seq": seq, "body": body}
         expected = self.expect(document)
+        if expected == "trimmed":
+            with pytest.raises(Trimmed):
+                self.sorter.put(document)
+            return
         advance = self.sorter.put(document)
         assert advance.status == expected
         assert len(advance) == self.end(queue) - self.released[queue]
@@ -58,10 +67,12 @@ class SorterMachine(RuleBasedStateMachine):
         expected = [self.expect(document) for document in documents]
         result = self.sorter.put_many(documents)
         assert result.accepted == expected.count("accepted")
+        assert all(isinstance(error, Trimmed) for _, error in result.rejected)
         for status, found in (
             ("duplicate", result.duplicates),
             ("conflict", result.conflicts),
             ("late", result.late),
+            ("trimmed", [document for document, _ in result.rejected]),
         ):
             assert found == [document for document, was in zip(documents, expected, strict=True) if was == status]
 
@@ -78,6 +89,16 @@ class SorterMachine(RuleBasedStateMachine):
             assert gap.seqs.start == self.released[gap.queue] + 1
             self.slots[gap.queue] |= dict.fromkeys(gap.seqs)
 
+    @rule(queue=QUEUES, seq=SEQS)
+    def trim(self, queue: str, seq: int) -> None:
+        other = beside(self.sorter)
+        if seq > self.end(queue):
+            with pytest.raises((NotReleased, QueueNotFound)):
+                other.trim(queue, seq, control_table=None)
+            return
+        other.trim(queue, seq, control_table=None)
+        self.floors[queue] = max(self.floors[queue], seq)
+
     @rule()
     def forget(self) -> None:
         for queue in self.slots:
@@ -92,7 +113,8 @@ class SorterMachine(RuleBasedStateMachine):
     @invariant()
     def i5_i6_what_was_stored_first_is_read_in_order(self) -> None:
         for queue, slots in self.slots.items():
-            expected = [slots[seq] for seq in range(self.end(queue) + 1) if slots[seq] is not None]
+            there = range(self.floors[queue] + 1, self.end(queue) + 1)
+            expected = [slots[seq] for seq in there if slots[seq] is not None]
             assert repr(list(self.sorter.read(queue))) == repr(expected)
 
     @invariant()

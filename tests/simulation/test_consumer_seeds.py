@@ -1,4 +1,4 @@
-"""I3, I4, I7, I8 and I10 hold for consumers: kills, zombies, repeats, dropped records, a day of stream lost."""
+"""I3, I4, I7, I8 and I10 hold for consumers: kills, zombies, deadly messages, repeats, a day of stream lost."""
 
 from collections.abc import Iterator
 
@@ -18,6 +18,8 @@ BROKEN = {
     "unconditional-checkpoint": {"I3", "I4"},
     "checkpoint-first": {"I3"},
     "goes-on": {"I3"},
+    "blames-outages": {"I8"},
+    "never-notes": {"I8"},
     "consumer-recreates-cursor": {"I10"},
 }
 
@@ -50,6 +52,11 @@ def test_every_invariant_holds_for_consumers_in_2000_seeds(soaked: Soaked) -> No
         ("parked", 500),
         ("effects", 1_000),
         ("cursors lost", 50),
+        ("deaths", 500),
+        ("precautions", 400),
+        ("outages waited for", 300),
+        ("deadly ones set aside", 25),
+        ("deadly ones parked for good", 25),
     ],
 )
 def test_the_seeds_meet_what_they_are_there_for(soaked: Soaked, what: str, at_least: int) -> None:

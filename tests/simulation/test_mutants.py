@@ -13,7 +13,7 @@ BROKEN = {
     "unconditional-move": {"I1", "I6"},
     "exit-on-lost-condition": {"I2"},
     "no-read-after-update": {"I2"},
-    "only-the-next": {"I2", "I10"},
+    "only-the-next": {"I2", "I5", "I10"},
     "stale-reads": {"I2", "I10"},
     "errors-are-empty": {"I10"},
     "skip-by-moving": {"I1"},
@@ -22,8 +22,14 @@ BROKEN = {
     "unproved-tombstones": {"I10"},
     "repeated-marks": {"I2"},
     "mark-tried-once": {"I2"},
-    "trusted-hint": {"I2"},
+    "trusted-hint": {"I2", "I5"},
     "clear-without-look": {"I2"},
+    "floor-last": {"I5"},
+    "unasked-consumers": {"I5"},
+    "asked-once": {"I5"},
+    "unpinned-start": {"I5"},
+    "no-proof-left": {"I10"},
+    "taken-back-blindly": {"I5", "I10"},
 }
 
 

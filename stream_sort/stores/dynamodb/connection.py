@@ -17,6 +17,7 @@ from stream_sort.settings import aws_region
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.cursors import DynamoCursorStore, DynamoHeadReader
+from stream_sort.stores.dynamodb.deletes import Deletes
 from stream_sort.stores.dynamodb.inserts import Inserts
 from stream_sort.stores.dynamodb.items import DynamoItemStore
 
@@ -32,9 +33,9 @@ def connect(settings: Settings, client: Any = None) -> Stores:
     calls = Calls(client or make_client(settings), settings.deadline)
     keys = KeyNames(settings.queue_key, settings.seq_key)
     names = tables.TableNames(settings.items_table, settings.cursor_table, keys)
-    inserts = Inserts(calls, names, InFlight(settings.in_flight))
+    in_flight = InFlight(settings.in_flight)
     return Stores(
-        items=DynamoItemStore(calls, names, inserts),
+        items=DynamoItemStore(calls, names, Inserts(calls, names, in_flight), Deletes(calls, names, in_flight)),
         cursors=DynamoCursorStore(calls, names),
         heads=DynamoHeadReader(calls, names),
         control=partial(_control, calls, names),
@@ -55,7 +56,7 @@ def _control(calls: Calls, names: tables.TableNames, table: str) -> ControlStore
     return DynamoControlStore(calls, names, table)
 
 
-def make_client(settings: Settings) -> Any:
+def make_client(settings: Settings, *, region: str | None = None, endpoint_url: str | None = None) -> Any:
     """A client that leaves the retries to us: one deadline, one backoff.
 
     The short user agent alone takes a quarter off the CPU of every call.
@@ -69,7 +70,8 @@ def make_client(settings: Settings) -> Any:
     )
     try:
         session = boto3.session.Session()
-        return session.client("dynamodb", region_name=session.region_name or aws_region(), config=config)
+        where = region or session.region_name or aws_region()
+        return session.client("dynamodb", region_name=where, endpoint_url=endpoint_url, config=config)
     except NoRegionError as error:
         raise SettingsError("no AWS region is set; set AWS_REGION, or pass client=") from error
     except (BotoCoreError, ValueError) as error:

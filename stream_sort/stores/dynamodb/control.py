@@ -141,13 +141,16 @@ class DynamoControlStore:
 
     def make_ready(self, subscription: Subscription) -> None:
         """See ControlStore."""
+        # An update would make a row where there is none: half of one, of a consumer that was retired meanwhile.
+        row_is_there = "attribute_exists(#pk)"
         self._calls(
             "update_item",
             self._table,
             TableName=self._table,
             Key=rows.key_of(rows.CONSUMERS, subscription.name),
             UpdateExpression="SET #ready = :yes",
-            ExpressionAttributeNames={"#ready": rows.ConsumerRow.ready.attr_name},
+            ConditionExpression=row_is_there,
+            ExpressionAttributeNames={"#ready": rows.ConsumerRow.ready.attr_name, "#pk": tables.CONTROL_PK},
             ExpressionAttributeValues={":yes": {"BOOL": True}},
         )
 
@@ -166,6 +169,11 @@ class DynamoControlStore:
         text = None if place is None else json.dumps(place)
         row = rows.BookmarkRow(rows.SWEEP, rows.BOOKMARK, place=text)
         self._calls("put_item", self._table, TableName=self._table, Item=rows.wire_of(row))
+
+    def retire(self, consumer: str) -> None:
+        """See ControlStore."""
+        key = rows.key_of(rows.CONSUMERS, consumer)
+        self._calls("delete_item", self._table, TableName=self._table, Key=key)
 
     def _get(self, pk: str, sk: str) -> Wire | None:
         key = rows.key_of(pk, sk)

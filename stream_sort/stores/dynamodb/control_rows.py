@@ -166,9 +166,26 @@ class BookmarkRow(ControlRow):
     place = UnicodeAttribute(null=True)
 
 
+class WatermarkRow(ControlRow):
+    """How far a queue is in an archive."""
+
+    queue = UnicodeAttribute()
+    seq = NumberAttribute()
+
+    @property
+    def mark(self) -> int:
+        """The watermark."""
+        return int(self.seq)
+
+
 def place_of(consumer: str, queue: str, seq: int | None = None) -> tuple[str, str]:
     """The keys of a checkpoint, or of a dead letter; a consumer's name has no `#`, so no two queues share them."""
     return f"{consumer}#{queue}", CHECKPOINT if seq is None else f"dead#{seq + SEQ_OFFSET:020d}"
+
+
+def watermark_place(archive: str, queue: str) -> tuple[str, str]:
+    """The keys of a watermark; a consumer's name is not empty, so no checkpoint shares them."""
+    return f"#archive#{queue}", archive
 
 
 def parked_listing(consumer: str) -> str:

@@ -130,6 +130,19 @@ class DynamoCursorStore:
         body = self._calls("scan", self._table, TableName=self._table, **request).body
         return CursorPage(tuple(self._readable(body["Items"])), body.get("LastEvaluatedKey"))
 
+    def set_floor(self, queue: str, floor: int) -> Move | None:
+        """See CursorStore."""
+        is_released, is_higher = "#position >= :floor", "(attribute_not_exists(#floor) OR #floor < :floor)"
+        return self._moved(
+            self._update(
+                queue,
+                "SET #floor = :floor",
+                f"{is_released} AND {is_higher}",
+                {"#position": self._keys.seq, "#floor": tables.FLOOR},
+                {":floor": _number(floor)},
+            )
+        )
+
     def _readable(self, wires: list[Wire]) -> Iterator[Cursor]:
         """Rows that can be read: a strange one is its own queue's trouble, and shows when that is looked at."""
         for wire in wires:
@@ -176,6 +189,8 @@ class DynamoCursorStore:
         }
         if cursor.policy is not None:
             wire[tables.POLICY] = {"S": str(cursor.policy)}
+        if cursor.floor is not None:
+            wire[tables.FLOOR] = _number(cursor.floor)
         if cursor.moved_at is not None:
             wire[tables.MOVED_AT] = _time(cursor.moved_at)
         if cursor.waiting_since is not None:
@@ -225,6 +240,7 @@ def row_of(wire: Wire, queue_key: str, seq_key: str) -> Cursor:
         moved_at=_seconds(wire, tables.MOVED_AT),
         nudges=int_at(wire, tables.NUDGES) if tables.NUDGES in wire else 0,
         last_mark=_seconds(wire, tables.WAITING_SINCE),
+        floor=int_at(wire, tables.FLOOR) if tables.FLOOR in wire else None,
     )
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
 from stream_sort.core.records import Item, Look, Page
-from stream_sort.errors import InvalidMessage, MessageTooLarge, StoreError, StoreUnavailable, StreamSortError
+from stream_sort.errors import InvalidMessage, MessageTooLarge, StoreError, StreamSortError
 from stream_sort.stores.dynamodb import tables
-from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, text_at
+from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_whole, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stream_sort.core.message import Message
     from stream_sort.core.records import Arrival, Tombstones
     from stream_sort.stores.dynamodb.calls import Calls
+    from stream_sort.stores.dynamodb.deletes import Deletes
     from stream_sort.stores.dynamodb.inserts import Inserts
     from stream_sort.stores.dynamodb.tables import TableNames
 
@@ -25,11 +26,12 @@ SEARCH_PAGE = 1_000
 class DynamoItemStore:
     """ItemStore on a DynamoDB table."""
 
-    def __init__(self, calls: Calls, names: TableNames, inserts: Inserts) -> None:
+    def __init__(self, calls: Calls, names: TableNames, inserts: Inserts, deletes: Deletes) -> None:
         self._calls = calls
         self._table = names.items
         self._keys = names.keys
         self._inserts = inserts
+        self._deletes = deletes
 
     def put(self, arrival: Arrival, now: float) -> Item | None:
         """See ItemStore."""
@@ -59,7 +61,7 @@ class DynamoItemStore:
                 raise answer
         return tuple(seq for seq, there in zip(tombstones.seqs, answers, strict=True) if there is None)
 
-    def keep_late(self, message: Message, now: float) -> Item:  # noqa: ARG002  # the tombstone has the time that counts
+    def keep_late(self, message: Message, now: float) -> Item | None:  # noqa: ARG002  # the tombstone has the time
         """See ItemStore."""
         own = {
             name: value for name, value in message.document.items() if name not in (self._keys.queue, self._keys.seq)
@@ -79,11 +81,7 @@ class DynamoItemStore:
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
         )
         slot = reply.item if reply.refused else reply.body["Attributes"]
-        if slot is None:
-            raise StoreUnavailable(
-                "the slot was trimmed just now; put again", table=self._table, operation="UpdateItem"
-            )
-        return self._item(slot)
+        return None if slot is None else self._item(slot)
 
     def look(self, queue: str, after: int, limit: int) -> Look:
         """See ItemStore."""
@@ -114,21 +112,37 @@ class DynamoItemStore:
         request |= {"ScanIndexForward": False, "FilterExpression": "attribute_exists(#skipped)"}
         while left > 0:
             body = self._calls("query", self._table, **request, Limit=min(left, SEARCH_PAGE)).body
-            found += map(self._item, body["Items"])
+            found += map(self._item, self._slots(body["Items"]))
             left -= body["ScannedCount"]
             if "LastEvaluatedKey" not in body:
                 return Page(tuple(found), more=False)
             request["ExclusiveStartKey"] = body["LastEvaluatedKey"]
         return Page(tuple(found), more=True)
 
+    def delete(self, queue: str, after: int, through: int, limit: int) -> int:
+        """See ItemStore."""
+        bounds = {":first": after + 1, ":last": through}
+        request = self._request(queue, " AND #seq BETWEEN :first AND :last", {"#seq": self._keys.seq}, bounds)
+        found, _ = self._page(request | {"Limit": limit, "ProjectionExpression": "#queue, #seq"})
+        self._deletes.many(found)
+        return len(found)
+
+    def take_back(self, queue: str, seq: int) -> bool:
+        """See ItemStore."""
+        return self._deletes.seen_after(self._slot(queue, seq), seq)
+
     def _page(self, request: dict[str, Any]) -> tuple[list[Wire], bool]:
         """One page that is empty only at the end: DynamoDB may send an empty one and still go on."""
         while True:
             body = self._calls("query", self._table, **request).body
-            start = body.get("LastEvaluatedKey")
-            if body["Items"] or start is None:
-                return body["Items"], start is not None
+            start, found = body.get("LastEvaluatedKey"), self._slots(body["Items"])
+            if found or start is None:
+                return found, start is not None
             request["ExclusiveStartKey"] = start
+
+    def _slots(self, found: list[Wire]) -> list[Wire]:
+        """Those that are in a slot: what others wrote with a seq such as 1.5 can be no message, and holds up nobody."""
+        return [wire for wire in found if is_whole(wire, self._keys.seq)]
 
     def _request(self, queue: str, seqs: str, names: dict[str, str], bounds: dict[str, int]) -> dict[str, Any]:
         return {

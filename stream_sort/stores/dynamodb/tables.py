@@ -28,6 +28,7 @@ MOVED_AT = RESERVED_PREFIX + "moved_at"
 NUDGES = RESERVED_PREFIX + "nudges"
 WAITING = RESERVED_PREFIX + "waiting"
 WAITING_SINCE = RESERVED_PREFIX + "waiting_since"
+FLOOR = RESERVED_PREFIX + "floor"
 
 # Control: keys, and what the sparse index lists.
 CONTROL_PK = "pk"

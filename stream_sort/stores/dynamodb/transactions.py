@@ -5,17 +5,18 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.limits import check_transaction
+from stream_sort.core.effects import actions_of, name_of
 from stream_sort.errors import (
     AccessDenied,
+    CredentialsError,
     EffectRefused,
     SettingsError,
     StoreError,
     StoreUnavailable,
     TableNotFound,
     TransactionTooLarge,
+    TryLater,
 )
-from stream_sort.stores.dynamodb.effects import actions_of, check_size, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,21 +36,21 @@ def transact(
     """Write all or nothing.
 
     Refused is the answer if the condition of the first action failed: somebody else was faster, and whatever else
-    failed does not matter. What keeps the effects from being written is raised as EffectRefused or TransactionTooLarge.
+    failed does not matter. What keeps the effects from being written is raised: EffectRefused, TransactionTooLarge, or
+    TryLater where their table, or the right to write to it, is missing.
     """
-    check_transaction(queue, effects)
     wanted = [*actions, *actions_of(queue, effects)]
-    check_size(queue, wanted)
     try:
         # The same token in every try: a try whose reply was lost is not done twice.
         token = str(uuid.uuid4())
         reply = calls("transact_write_items", table, TransactItems=wanted, ClientRequestToken=token)
-    except StoreUnavailable:
+    except (StoreUnavailable, CredentialsError):
         raise
     except (StoreError, SettingsError) as error:
         if not effects:
             raise
-        raise _fault_of(queue, effects, error) from error
+        # From what AWS said: our own error names the control table, which is not the one at fault.
+        raise _fault_of(queue, effects, error) from error.__cause__
     reasons = reply.body.get("CancellationReasons", [])
     if reply.refused and reasons and reasons[0].get("Code") != REFUSED:
         raise EffectRefused(queue, _refusing(effects, reasons[len(actions) :]) or [str(reasons)])
@@ -65,13 +66,17 @@ def _refusing(effects: Sequence[Effect], reasons: Sequence[dict[str, Any]]) -> l
 
 
 def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError | SettingsError) -> Exception:
-    """The error of a transaction that cannot be made: our own rows were read just now, so an effect is at fault."""
-    if any(words in str(error) for words in TOO_LARGE):
-        return TransactionTooLarge(queue, str(error))
+    """The error of a transaction that cannot be made: our own rows were read just now, so an effect is at fault.
+
+    A table or a right that is missing is nobody's message's fault: it is there when somebody has seen to it.
+    """
+    said = str(error.__cause__ or error)
+    if any(words in said for words in TOO_LARGE):
+        return TransactionTooLarge(queue, said)
     named = ", ".join(sorted({name_of(effect) for effect in effects}))
     if isinstance(error, AccessDenied):
         needed = sorted({f"dynamodb:{ACTIONS[effect.kind]} on table {effect.table!r}" for effect in effects})
-        return EffectRefused(queue, [f"{named}: not allowed; the role needs {', '.join(needed)} (see HandlerPolicy)"])
+        return TryLater(f"{named}: not allowed; the role needs {', '.join(needed)} (see HandlerPolicy)")
     if isinstance(error, TableNotFound):
-        return EffectRefused(queue, [f"{named}: no table of that name in this region and account"])
-    return EffectRefused(queue, [f"{named}: {error}"])
+        return TryLater(f"{named}: no table of that name in this region and account")
+    return EffectRefused(queue, [f"{named}: {said}"])

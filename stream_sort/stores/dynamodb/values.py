@@ -51,6 +51,11 @@ def int_at(wire: Wire, name: str) -> int:
     return number
 
 
+def is_whole(wire: Wire, name: str) -> bool:
+    """Whether a number that must be there is a whole one."""
+    return isinstance(_decode_number(_at(wire, name, "N")), int)
+
+
 def _at(wire: Wire, name: str, kind: str) -> Any:
     if kind not in wire.get(name, {}):
         # Of this one row: it must not keep anybody from the others.

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.records import Move
-from stream_sort.errors import CursorLost
+from stream_sort.errors import CursorLost, NotConsumed, Trimmed
 from stream_sort.testing.simulation.calls import Call, Unavailable
 from stream_sort.testing.simulation.failure import InvariantBroken, Trace
 from stream_sort.testing.simulation.operations import Attempt, Operation
@@ -76,7 +76,8 @@ class Bench:
         self.trace.add(process.name, f"ends {attempt.operation}", answer=result)
         judge(attempt, result, self.oracle)
         errors = errors_of(result)
-        self.met["CursorLost"] += any(isinstance(error, CursorLost) for error in errors)
+        for kind in (CursorLost, NotConsumed, Trimmed):
+            self.met[kind.__name__] += any(isinstance(error, kind) for error in errors)
         if not any(error.retryable for error in errors):
             return None
         self.met["operations failed"] += 1
@@ -89,6 +90,8 @@ class Bench:
             raise InvariantBroken("I9", f"not a named error: {error!r}") from error
 
     def _count(self, part: Call, answer: Any) -> None:
+        if part.key in {"items.delete", "items.take_back"}:
+            self.met["cut" if part.name == "delete" else "taken back"] += int(answer)
         if isinstance(answer, Move):
             self.met["moves" if answer.won else "lost conditions"] += 1
         if part.key == "cursors.move" and answer is not None and answer.won:

@@ -6,6 +6,7 @@ against a `Recorder`, which answers what is known and stops the run at the first
 
 from __future__ import annotations
 
+import copy
 import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from stream_sort.ports import Stores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from stream_sort.errors import HandlerProblem
 
 READS = frozenset(
     {
@@ -41,7 +44,7 @@ READS = frozenset(
 # Calls that are about no queue, or about many.
 LISTINGS = frozenset(
     {"waiting", "queues", "rows", "checkpoints", "parked", "dead_letters", "register", "make_ready", "consumers"}
-    | {"bookmark", "set_bookmark"}
+    | {"bookmark", "set_bookmark", "retire"}
 )
 
 
@@ -84,6 +87,20 @@ class Unavailable:
     def error(self) -> StoreUnavailable:
         """A new error each time: a raised one collects tracebacks."""
         return StoreUnavailable("the simulated store did not answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The answer of a call whose effects no table takes, or a condition keeps back."""
+
+    problem: HandlerProblem
+
+    def __str__(self) -> str:
+        return f"{type(self.problem).__name__}: {self.problem}"
+
+    def error(self) -> HandlerProblem:
+        """A new error each time, as above."""
+        return copy.copy(self.problem)
 
 
 NAMES = itertools.count()
@@ -131,7 +148,7 @@ class Recorder:
         if self._next == len(self._history):
             raise Pending(call)
         answer = self._take()
-        if isinstance(answer, Unavailable):
+        if isinstance(answer, Unavailable | Refused):
             raise answer.error()
         return answer
 
@@ -203,6 +220,8 @@ def split(call: Call) -> list[Call]:
             return [Call("items", "put", (arrival, now)) for arrival in arrivals]
         case "items.skip", (tombstones, now):
             return [Call("items", "skip", (replace(tombstones, seqs=(seq,)), now)) for seq in tombstones.seqs]
+        case "items.delete", (queue, after, through, _):
+            return [Call("items", "delete", (queue, seq - 1, seq, 1)) for seq in range(after + 1, through + 1)]
         case "heads.peek", (queue, seq):
             return [Call("cursors", "get", (queue,)), Call("items", "page", (queue, seq - 1, seq, 1))]
         case "control.standing", (consumer, queue, slot):
@@ -218,12 +237,17 @@ def join(call: Call, answers: list[Any]) -> Any:
     failed = [answer for answer in answers if isinstance(answer, Unavailable)]
     if failed:
         return failed[0]
+    joined: Any = None
     match call.key:
+        case "items.delete":
+            joined = sum(answers)
         case "items.skip":
-            return tuple(seq for answer in answers for seq in answer)
+            joined = tuple(seq for answer in answers for seq in answer)
         case "heads.peek":
-            return Head(answers[0], bool(answers[1].items))
+            joined = Head(answers[0], bool(answers[1].items))
         case "control.standing" if len(answers) > 1:
             taken = bool(answers[2].items) if len(answers) > 2 else None  # noqa: PLR2004  # with a slot
-            return Standing(answers[0].checkpoint, answers[1], taken)
-    return answers[0]
+            joined = Standing(answers[0].checkpoint, answers[1], taken)
+        case _:
+            joined = answers[0]
+    return joined

@@ -41,8 +41,19 @@ def put_many(*seqs: int) -> Operation:
     return Operation("put_many", messages=tuple(map(message, seqs)))
 
 
+def trim(through: int) -> Operation:
+    """A trim of the queue."""
+    return Operation("trim", QUEUE, argument=through)
+
+
+CONSUME = Operation("consume", QUEUE, argument="billing")
+
 # The smallest searches first.
 CASES = (
+    Case("a trim and a new consumer", (trim(1), CONSUME), before=(put(0), put(1), put(2))),
+    Case("a trim, a message and a new consumer", (trim(0), put(0), CONSUME)),
+    Case("two trims and a new consumer", (trim(1), trim(1), CONSUME), before=(put(0), put(1), put(2)), repeats=0),
+    Case("a trim and a repeat, stale memory", (trim(1), put(0), put(3)), before=(put(0), put(1), put(2)), stale=True),
     Case("a batch and a message", (put_many(0, 2), put(1))),
     Case("a batch before a gap", (put_many(1, 2), put(4)), before=(put(0),)),
     Case("two batches, stale memory", (put_many(2, 3), put_many(4, 6)), before=(put(0), put(1)), stale=True),

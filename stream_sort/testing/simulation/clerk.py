@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import PartlyDone
+from stream_sort.errors import PartlyDone, TryLater
 from stream_sort.testing.simulation.consumer_operations import Handled
+from stream_sort.verdict import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +20,23 @@ class Trouble(Exception):
     """What a simulated handler raises."""
 
 
+class ProcessDied(Exception):
+    """A handler ended its process: nothing of the services runs on."""
+
+
 @dataclass(slots=True)
 class Clerk:
-    """A handler whose every message has one effect. `poison` tells how often each message still fails."""
+    """A handler whose every message has one effect.
+
+    `poison` tells how often each message still fails, `deadly` how often it still kills its process, `outages` how
+    often what it needs is out of order.
+    """
 
     rng: Random
     transactional: bool
     poison: dict[tuple[str, str, int], float] = field(default_factory=dict)
+    deadly: dict[tuple[str, str, int], float] = field(default_factory=dict)
+    outages: dict[tuple[str, str, int], float] = field(default_factory=dict)
 
     def deliver(self, consumer: str, batch: Batch) -> Handled:
         """Do a batch, as far as it goes."""
@@ -33,6 +44,12 @@ class Clerk:
         done = None
         for seq in batch.seqs:
             key = (consumer, batch.queue, seq)
+            if self.deadly.get(key, 0) > 0:
+                self.deadly[key] -= 1
+                raise ProcessDied(f"of {key}")
+            if self.outages.get(key, 0) > 0:
+                self.outages[key] -= 1
+                return Handled(error=_outage(done, key), effects=tuple(batch.transaction.effects))
             if self.poison.get(key, 0) > 0:
                 self.poison[key] -= 1
                 says = done is not None and self.rng.random() < 0.5  # noqa: PLR2004  # as often as not
@@ -44,6 +61,16 @@ class Clerk:
             if seq == stop:
                 return Handled(done, effects=tuple(batch.transaction.effects))
         return Handled(effects=tuple(batch.transaction.effects))
+
+
+def _outage(done: int | None, key: tuple[str, str, int]) -> Exception:
+    """What a handler says when it met an outage at a message: how far it got, if it got anywhere."""
+    outage = TryLater(f"outage at {key}")
+    if done is None:
+        return outage
+    partly = PartlyDone(done)
+    partly.__cause__ = outage
+    return partly
 
 
 @dataclass(slots=True)
@@ -59,15 +86,16 @@ class OwnHandler:
         """Whether it gave every batch it did an effect."""
         return 0 < self.calls == self.calls_with_effects
 
-    def deliver(self, consumer: str, batch: Batch) -> Handled:  # noqa: ARG002  # as Clerk
-        """Call it."""
-        try:
-            answer = self.handler(batch)
-        except Exception as error:  # noqa: BLE001  # a user's handler may raise anything
-            return Handled(error=error, effects=tuple(batch.transaction.effects))
+    def deliver(self, consumer: str, batch: Batch) -> Handled:
+        """Call it; each consumer of a seed writes to tables of its own, as different handlers would."""
+        verdict = verdict_of(self.handler, batch)
+        effects = batch.transaction.effects
+        effects[:] = [replace(effect, table=f"{effect.table} of {consumer}") for effect in effects]
+        if verdict.error is not None:
+            return Handled(error=verdict.error, effects=tuple(effects))
         self.calls += 1
-        self.calls_with_effects += bool(batch.transaction.effects)
-        return Handled(answer, effects=tuple(batch.transaction.effects))
+        self.calls_with_effects += bool(effects)
+        return Handled(None if verdict.done == batch.through else verdict.done, effects=tuple(effects))
 
 
 def done_through(batch: Batch, handled: Handled) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import CheckpointConflict, CursorLost, NotParked, StoreUnavailable
+from stream_sort.core.precaution import ENDED, is_precaution
+from stream_sort.errors import CheckpointConflict, CursorLost, NotParked, StoreUnavailable, TryLater
 from stream_sort.testing.simulation.bench import Bench
-from stream_sort.testing.simulation.clerk import done_through
+from stream_sort.testing.simulation.calls import Refused
+from stream_sort.testing.simulation.clerk import ProcessDied, done_through
 from stream_sort.testing.simulation.consumer_operations import CONTROL, ConsumerOperation
 from stream_sort.testing.simulation.consumer_oracle import ConsumerOracle
 from stream_sort.testing.simulation.failure import InvariantBroken
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from stream_sort.core.batch import Batch
+    from stream_sort.core.consumption import Parked
     from stream_sort.testing.simulation.calls import Call
     from stream_sort.testing.simulation.clerk import Clerk, OwnHandler
     from stream_sort.testing.simulation.consumer_operations import Handled
@@ -40,6 +43,7 @@ class ConsumerBench(Bench):
         self.control = self.world.tables.controls[CONTROL]
         self.consumers = ConsumerOracle(self.world, self.control)
         self.given: Given = {}
+        self.first_error: Exception | None = None
         self._clerk = clerk
         self._since: dict[int, dict[tuple[str, str], int]] = {}
 
@@ -67,6 +71,10 @@ class ConsumerBench(Bench):
             self._count_commit(part, answer)
         elif part.name == "settle":
             self.consumers.check_settled()
+            self.met["messages done"] += answer is True and part.args[2] is None
+        if isinstance(answer, Refused):
+            self.met["effects refused"] += 1
+            self.first_error = self.first_error or answer.problem
         return answer
 
     def finish(self, process: Process) -> Operation | None:
@@ -82,13 +90,26 @@ class ConsumerBench(Bench):
         return attempt.operation if result.error.retryable else None
 
     def _count_commit(self, part: Call, answer: Any) -> None:
-        if part.name != "commit" or not answer.won:
-            self.met["lost commits"] += part.name == "commit"
+        if part.name != "commit" or isinstance(answer, Refused):
             return
-        _, new, effects, dead = part.args
-        self.met["parked"] += new.parked is not None
+        if not answer.won:
+            self.met["lost commits"] += 1
+            return
+        old, new, effects, dead = part.args
+        given = self.given.get((new.consumer, new.queue), ())
+        self.met["messages done"] += dead is None and sum(old.seq < seq <= new.seq for seq in set(given))
+        self.consumers.check_blame(new.parked, dead)
+        self._count_parked(new.parked)
+        self.met["outages waited for"] += new.parked is not None and TryLater.__name__ in new.parked.error
         self.met["effects"] += len(effects)
         self.met["dead letters"] += dead is not None
+        self.met["deadly ones set aside"] += dead is not None and dead.error == ENDED
+
+    def _count_parked(self, parked: Parked | None) -> None:
+        if parked is None or not is_precaution(parked):
+            self.met["parked"] += parked is not None
+        else:
+            self.met["precautions" if parked.next_try is not None else "deadly ones parked for good"] += 1
 
     def _judge(self, attempt: Attempt, error: Exception) -> None:
         expected = (
@@ -109,11 +130,17 @@ class ConsumerBench(Bench):
             since = self._since[attempt.number].get((consumer, batch.queue), 0)
             self.consumers.check_batch(consumer, batch, since)
         self.given.setdefault((consumer, batch.queue), []).extend(batch.seqs)
-        handled = self._clerk.deliver(consumer, batch)
+        told = f"{consumer} is given {batch.queue!r} {list(batch.seqs)}"
+        try:
+            handled = self._clerk.deliver(consumer, batch)
+        except ProcessDied as death:
+            self.met["deaths"] += 1
+            self.trace.add(process.name, told, fault, f"dies {death}")
+            raise
         self.consumers.note_done(consumer, batch, done_through(batch, handled))
         self.met["batches"] += 1
         self.met["handler failures"] += handled.error is not None
-        told = f"{consumer} is given {batch.queue!r} {list(batch.seqs)}"
+        self.first_error = self.first_error or handled.error
         self.trace.add(process.name, told, fault, handled.error or handled.answer or "done")
         return handled
 

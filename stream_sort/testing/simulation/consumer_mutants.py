@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.wakes import WakeReader
-from stream_sort.core.consumption import Wake
+from stream_sort.caution import Caution
+from stream_sort.core.consumption import Wake, told
+from stream_sort.core.precaution import Shift
 from stream_sort.core.records import Cursor
 from stream_sort.delivery import Delivery
-from stream_sort.errors import CursorLost
+from stream_sort.errors import CursorLost, HandlerProblem
+from stream_sort.parking import Parking
 from stream_sort.testing.simulation.variant import Variant
 from stream_sort.testing.simulation.world import World
 from stream_sort.verdict import verdict_of
@@ -19,7 +22,9 @@ if TYPE_CHECKING:
     from random import Random
 
     from stream_sort.core.batch import Batch
-    from stream_sort.core.consumption import Standing
+    from stream_sort.core.consumption import Checkpoint
+    from stream_sort.core.records import Item
+    from stream_sort.desk import Desk
     from stream_sort.testing.simulation.calls import Call
 
 
@@ -42,13 +47,13 @@ class _ImageReader(WakeReader):
 class _OldImageRange(Delivery):
     """Delivers what the record says was released."""
 
-    def _standing(self, slot: int | None) -> Standing:
-        arrives = self._row is None
-        standing = super()._standing(slot)
+    def _arrive(self) -> bool:
+        goes_on, place = super()._arrive(), self._place
         old = getattr(self._wake, "old", None)
-        if arrives and old is not None and self._row is not None and self._wake.position is not None:
-            self._row, self._position = replace(self._row, seq=old), self._wake.position
-        return standing
+        if old is None or place.row is None or self._wake.position is None or not place.goes_on:
+            return goes_on
+        place.row, place.position = replace(place.row, seq=old), self._wake.position
+        return True
 
 
 class _UnconditionalCheckpoints(World):
@@ -66,29 +71,59 @@ class _CheckpointFirst(Delivery):
     """Commits before the handler did anything."""
 
     def _settle(self, batch: Batch) -> bool:
-        self._commit(batch.through, batch.transaction.effects)
+        self._place.commit(batch.through, batch.transaction.effects)
         verdict_of(self._desk.handler, batch)
-        return self._goes_on
+        return self._place.goes_on
 
 
 class _GoesOn(Delivery):
     """Passes over a message that failed."""
 
     def _fail(self, error: Exception, undone: Sequence[int]) -> bool:  # noqa: ARG002  # the method it replaces
-        self._commit(undone[-1])
-        return self._goes_on
+        self._place.commit(undone[-1])
+        return self._place.goes_on
 
 
 class _RecreatesCursor(Delivery):
     """Takes a lost cursor row for a queue that has not begun."""
 
-    def _standing(self, slot: int | None) -> Standing:
+    def _work(self) -> bool:
         try:
-            return super()._standing(slot)
+            return super()._work()
         except CursorLost as error:
             first = self._desk.sorter.options.first_seq
             self._desk.sorter.stores.cursors.create(Cursor(error.queue, first - 1, first))
-            return super()._standing(slot)
+            return super()._work()
+
+
+class _Careless(Caution):
+    """Notes nothing before a message is tried."""
+
+    def take(self, row: Checkpoint, first: Item, seqs: tuple[int, ...], attempts: int) -> bool:  # noqa: ARG002  # as there
+        return True
+
+
+class _NeverNotes(Delivery):
+    """Does not count the processes that died of a message."""
+
+    def __init__(self, desk: Desk, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
+        super().__init__(desk, wake, shift, **options)
+        self._caution = _Careless(desk, self._place, shift or Shift())
+
+
+class _BlamingParking(Parking):
+    """Takes every failure for the message's own."""
+
+    def park(self, error: Exception, seq: int, limit: float) -> bool:
+        return super().park(HandlerProblem(told(error)), seq, limit)
+
+
+class _BlamesOutages(Delivery):
+    """Uses up the attempts of messages while what the handler needs is out of order."""
+
+    def __init__(self, desk: Desk, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
+        super().__init__(desk, wake, shift, **options)
+        self._parking = _BlamingParking(desk, self._place, self._chunk, afresh=options.get("afresh", False))
 
 
 CONSUMER_MUTANTS = {
@@ -98,6 +133,8 @@ CONSUMER_MUTANTS = {
         Variant("unconditional-checkpoint", "commits without a condition", world=_UnconditionalCheckpoints),
         Variant("checkpoint-first", "commits before the effect", delivery=_CheckpointFirst),
         Variant("goes-on", "goes on after a failure", delivery=_GoesOn),
+        Variant("blames-outages", "an outage uses up attempts", delivery=_BlamesOutages),
+        Variant("never-notes", "dies of a message, uncounted", delivery=_NeverNotes),
         Variant("consumer-recreates-cursor", "makes a lost cursor anew", delivery=_RecreatesCursor),
     )
 }

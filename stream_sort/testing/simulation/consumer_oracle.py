@@ -6,11 +6,13 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.consumption import first_checkpoint
+from stream_sort.core.precaution import is_precaution
+from stream_sort.errors import TryLater
 from stream_sort.testing.simulation.failure import InvariantBroken
 
 if TYPE_CHECKING:
     from stream_sort.core.batch import Batch
-    from stream_sort.core.consumption import Checkpoint
+    from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked
     from stream_sort.desk import Terms
     from stream_sort.stores.memory_control import MemoryControl
     from stream_sort.testing.simulation.world import World
@@ -77,6 +79,14 @@ class ConsumerOracle:
         self._given[place] = max(self._given.get(place, row.seq), row.seq)
         self._check_effects()
 
+    @staticmethod
+    def check_blame(parked: Parked | None, dead: DeadLetter | None) -> None:
+        """I8: no message is set aside, and no queue parked for good, for what is not the message's fault."""
+        if parked is not None and TryLater.__name__ in parked.error and parked.next_try is None:
+            raise InvariantBroken("I8", f"an outage parked a queue for good: {parked}")
+        if dead is not None and TryLater.__name__ in dead.error and dead.discarded is None:
+            raise InvariantBroken("I8", f"a message was set aside for an outage: {dead}")
+
     def check_rest(self, terms: Terms, queue: str, *, transactional: bool) -> None:
         """I2 to I4 and I8 for consumers: all that is released is done, and happened once."""
         consumer, cursor = terms.name, self._world.tables.cursors.get(queue)
@@ -91,12 +101,21 @@ class ConsumerOracle:
             raise InvariantBroken("I8", f"{consumer} never looked at queue {queue!r}, which is at {position}")
         if row.seq < position and row.parked is None:
             raise InvariantBroken("I8", f"{consumer} is at {row.seq} of queue {queue!r}, which is at {position}")
+        self._check_given_up(terms, row)
         first = self._rows[(consumer, queue)][0].seq
         slots = self._world.tables.queue(queue).slots
         for seq in range(first + 1, row.seq + 1) if transactional else ():
             aside = (consumer, queue, seq) in self._control.dead
             if seq in slots and not self._is_tombstone(slots, seq) and not aside:
                 self._check_once(consumer, queue, seq)
+
+    def _check_given_up(self, terms: Terms, row: Checkpoint) -> None:
+        """A message that kills its process is set aside in the end, or its queue parked for good."""
+        parked = row.parked
+        if parked is None or not is_precaution(parked):
+            return
+        if terms.dead_letters or parked.next_try is not None or parked.attempts < terms.max_attempts:
+            raise InvariantBroken("I8", f"{terms.name} does not get past what kills it: {parked}")
 
     def _check_once(self, consumer: str, queue: str, seq: int) -> None:
         times = self._applied[(consumer, queue, seq)]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.testing.simulation.clerk import Clerk, OwnHandler
+from stream_sort.errors import StoreUnavailable
+from stream_sort.testing.simulation.clerk import Clerk, OwnHandler, ProcessDied
 from stream_sort.testing.simulation.consumer_bench import ConsumerBench
 from stream_sort.testing.simulation.consumer_operations import CONTROL, ConsumerOperation, ConsumerPlan
-from stream_sort.testing.simulation.consumer_workload import draw_consumers_plan
+from stream_sort.testing.simulation.consumer_workload import draw_consumers_plan, draw_outages
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, replay_command
 from stream_sort.testing.simulation.operations import Failed, Operation
 from stream_sort.testing.simulation.simulator import Report, Simulation, Worker
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.core.batch import Batch
+    from stream_sort.testing.simulation.calls import Flight
     from stream_sort.testing.simulation.consumer_bench import Given
     from stream_sort.testing.simulation.variant import Variant
 
 MAX_STEPS = 20_000
-MAX_ROUNDS = 30
+# Whoever waits until a run without a limit is certainly over, waits for 15 minutes.
+MAX_ROUNDS = 60
 # Between two sweeps of the rest: long enough for a consumer to be thought asleep.
 MINUTE = 70.0
+# What a process that dies alone had done until then.
+LIFETIME = 10.0
 
 
 @dataclass(slots=True, eq=False)
@@ -54,11 +59,22 @@ def simulate_consumers(
         with variant.installed():
             simulation.run()
         if check is not None:
-            check(simulation.bench.given)
-    except (InvariantBroken, AssertionError) as error:
-        broken = error if isinstance(error, InvariantBroken) else InvariantBroken("your check", str(error) or "failed")
-        raise SimulationFailure(f"seed {seed}", broken, simulation.bench.trace.lines(), command) from error
-    return Report(seed, simulation.bench.trace, simulation.bench.met)
+            _check(check, simulation.bench.given)
+    except InvariantBroken as broken:
+        raise SimulationFailure(f"seed {seed}", broken, simulation.bench.trace.lines(), command) from (
+            broken.__cause__ or broken
+        )
+    return Report(seed, simulation.bench.trace, simulation.bench.met, simulation.bench.first_error)
+
+
+def _check(check: Callable[[Given], Any], given: Given) -> None:
+    """A user's check may raise anything; what is no AssertionError is a mistake in the check itself."""
+    try:
+        check(given)
+    except AssertionError as error:
+        raise InvariantBroken("your check", str(error) or "failed") from error
+    except Exception as error:
+        raise InvariantBroken("your check", f"{type(error).__name__}: {error}") from error
 
 
 class ConsumerSimulation(Simulation):
@@ -76,8 +92,10 @@ class ConsumerSimulation(Simulation):
         self._rng = Random(seed)  # noqa: S311  # repeatable, not secret
         self._consumers_plan = plan = draw_consumers_plan(self._rng, variant, fields)
         self._plan = plan.writers
-        poison = dict(plan.poison)
-        self._clerk = OwnHandler(handler) if handler else Clerk(self._rng, plan.transactional, poison)
+        # Drawn apart: what else a seed meets does not depend on it.
+        outages = draw_outages(Random(f"outages of {seed}"), plan)  # noqa: S311  # as above
+        clerk = Clerk(self._rng, plan.transactional, dict(plan.poison), dict(plan.deadly), outages)
+        self._clerk = OwnHandler(handler) if handler else clerk
         self.bench = ConsumerBench(plan.writers, variant, self._rng, self._clerk)
         self._backlog: list[Operation] = []
         writers = [Worker(self.bench.process(f"writer{n}"), tasks) for n, tasks in enumerate(plan.writers.tasks)]
@@ -168,6 +186,19 @@ class ConsumerSimulation(Simulation):
             reported = [one["itemIdentifier"] for one in result["batchItemFailures"]]
             self.bench.met["partial failures"] += bool(reported)
             self.bench.met["records dropped"] += function.mapping.succeed(reported)
+
+    def _step(self, worker: Worker, flight: Flight) -> None:
+        try:
+            super()._step(worker, flight)
+        except ProcessDied:
+            self._kill(worker)
+
+    def _finish_alone(self, operation: Operation) -> Any:
+        try:
+            return super()._finish_alone(operation)
+        except ProcessDied as death:
+            self.bench.world.now += LIFETIME
+            return Failed(StoreUnavailable(f"the process died {death}"))
 
     def _kill(self, worker: Worker) -> None:
         if not isinstance(worker, Function):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from stream_sort.testing.simulation.workload import Plan
 
 NAMES = ("billing", "search")
+# How often a message fails, by consumer, queue and seq.
+Failing = dict[tuple[str, str, int], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class ConsumersPlan:
     timeout_rate: float
     loses_stream: bool
     transactional: bool
-    poison: dict[tuple[str, str, int], float]
+    poison: Failing
+    deadly: Failing
 
 
 def draw_consumers_plan(
@@ -57,8 +60,14 @@ def draw_consumers_plan(
         timeout_rate=rng.choice((0.0, 0.0, 0.03, 0.1)),
         loses_stream=rng.random() < 0.2,  # noqa: PLR2004  # a share of the seeds
         transactional=rng.random() < 0.5,  # noqa: PLR2004  # as often as not
-        poison=_draw_poison(rng, writers, consumers),
+        poison=_draw_failing(rng, writers, consumers, (0, 0, 1, 3)),
+        deadly=_draw_failing(rng, writers, consumers, (0, 0, 0, 1)),
     )
+
+
+def draw_outages(rng: Random, plan: ConsumersPlan) -> Failing:
+    """At which messages of a plan the handler finds what it needs out of order, and how often."""
+    return _draw_failing(rng, plan.writers, plan.consumers, (0, 0, 1, 2))
 
 
 def _draw_consumer(rng: Random, name: str, variant: Variant) -> ConsumerPlan:
@@ -95,10 +104,10 @@ def _by_hand(rng: Random, consumer: ConsumerPlan, writers: Plan) -> list[Any]:
     return [operation for chance, operation in operations if rng.random() < chance]
 
 
-def _draw_poison(rng: Random, writers: Plan, consumers: tuple[ConsumerPlan, ...]) -> dict[tuple[str, str, int], float]:
+def _draw_failing(rng: Random, writers: Plan, consumers: tuple[ConsumerPlan, ...], counts: tuple[int, ...]) -> Failing:
     seqs = [(message["queue"], message["seq"]) for tasks in writers.tasks for one in tasks for message in one.messages]
-    poison = {}
+    failing = {}
     for consumer in consumers:
-        for queue, seq in rng.sample(seqs, min(len(seqs), rng.choice((0, 0, 1, 3)))):
-            poison[(consumer.terms.name, queue, seq)] = rng.choice((1, 2, 4, math.inf))
-    return poison
+        for queue, seq in rng.sample(seqs, min(len(seqs), rng.choice(counts))):
+            failing[(consumer.terms.name, queue, seq)] = rng.choice((1, 2, 4, math.inf))
+    return failing

@@ -19,7 +19,7 @@ MAX_SEEDS = 4_000
 SEEDS_ONLY = frozenset({"stale-reads", "errors-are-empty", "recreated-cursor", "unproved-tombstones", "trusted-hint"})
 
 # One interleaving in very many shows these: a search finds it at once, so many seeds hardly ever.
-SEARCH_ONLY = frozenset({"mark-tried-once", "clear-without-look", "repeated-marks"})
+SEARCH_ONLY = frozenset({"mark-tried-once", "clear-without-look", "repeated-marks", "asked-once", "unpinned-start"})
 
 
 def hunt_by_seeds(mutant: Variant, seeds: int = MAX_SEEDS) -> SimulationFailure | None:

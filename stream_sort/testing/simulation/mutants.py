@@ -13,6 +13,7 @@ from stream_sort.errors import CursorLost, StoreUnavailable
 from stream_sort.sorter import Sorter
 from stream_sort.sweeper import Sweeper
 from stream_sort.testing.simulation.calls import Call, Recorder
+from stream_sort.testing.simulation.trim_mutants import TRIM_MUTANTS
 from stream_sort.testing.simulation.variant import Variant
 from stream_sort.testing.simulation.world import World
 
@@ -177,4 +178,4 @@ MUTANTS = {
         Variant("clear-without-look", "a sweep clears a mark and does not look again", sweeper=_ClearWithoutLook),
         Variant("trusted-hint", "a remembered position is not checked against the row", walk=_TrustTheHint),
     )
-}
+} | TRIM_MUTANTS

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.sweeper import Sweeper
+from stream_sort.testing.simulation.reader import CONTROL, consume
 from stream_sort.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Operation:
             "open": lambda: sorter.open(self.queue, first_seq=self.argument),
             "set_policy": lambda: sorter.set_policy(self.queue, self.argument),
             "advance": lambda: sorter.advance(self.queue),
+            "trim": lambda: sorter.trim(self.queue, self.argument, control_table=CONTROL),
+            "consume": lambda: consume(sorter, self.queue, self.argument),
             "sweep": lambda: _sweeper(sorter, self.argument).sweep(),
             "sweep_all": lambda: _sweeper(sorter, self.argument).sweep_all(),
         }

@@ -27,13 +27,15 @@ class Entry:
 class Oracle:
     """Remembers every slot's content and every row, and raises InvariantBroken when a change is not allowed.
 
-    A slot has one content for ever; a trimmed one may be filled again, which releases nothing.
+    A slot has one content for ever; a trimmed one may be filled again, which releases nothing. `cut` are the seqs that
+    the service trimmed: others delete without a word, and what is put there again is accepted in vain.
     """
 
     def __init__(self, world: World, first_seq: int) -> None:
         self.world = world
         self.lost: set[str] = set()
         self.released: Counter[str] = Counter()
+        self.cut: defaultdict[str, set[int]] = defaultdict(set)
         self._starts: defaultdict[str, list[int]] = defaultdict(lambda: [first_seq])
         self._book: defaultdict[str, dict[int, list[Entry]]] = defaultdict(dict)
         self._trimmed: defaultdict[str, set[int]] = defaultdict(set)
@@ -47,12 +49,17 @@ class Oracle:
 
     def observe(self, queue: str, attempt: Attempt) -> None:
         """Check a queue after a write of this attempt."""
-        self._check_slots(queue, attempt.number)
+        self._check_slots(queue, attempt)
         self._check_row(queue, attempt)
 
     def trim(self, queue: str, seqs: list[int]) -> None:
         """Note that these slots were emptied from outside."""
         self._trimmed[queue].update(seqs)
+
+    def is_trimmed(self, queue: str, seq: int | None) -> bool:
+        """Whether a seq lies at or below the floor of its queue."""
+        row = self._rows.get(queue)
+        return row is not None and seq is not None and row.first_seq <= seq <= row.start
 
     def contents(self, message: dict[str, Any]) -> list[Entry]:
         """What the slot of a message held, one entry unless it was trimmed and filled again."""
@@ -86,14 +93,14 @@ class Oracle:
         """I2, and the marks by which a sweep finds what waits, once nobody works any more."""
         for queue in self.queues:
             if queue not in self.lost:
-                self._check_slots(queue, 0)
+                self._check_slots(queue, None)
                 self._check_end(queue, marks=marks)
 
     def _check_end(self, queue: str, *, marks: bool) -> None:
         row, book = self._rows.get(queue), self._book[queue]
         if row is None:
             raise InvariantBroken("I2", f"{queue}: {sorted(book)} stored and no cursor row")
-        end = run_end(row.first_seq - 1, book, len(book))
+        end = run_end(row.start, book, len(book))
         if row.position != end:
             raise InvariantBroken("I2", f"{queue}: position {row.position}, the run ends at {end}")
         if marks and row.waiting_since is None and any(seq > end for seq in book):
@@ -102,22 +109,40 @@ class Oracle:
         if below:
             raise InvariantBroken("I5", f"{queue}: accepted seqs {below} lie below first_seq {row.first_seq}")
 
-    def _check_slots(self, queue: str, attempt: int) -> None:
+    def _check_slots(self, queue: str, attempt: Attempt | None) -> None:
         slots, book, trimmed = self.world.tables.queue(queue).slots, self._book[queue], self._trimmed[queue]
+        number = 0 if attempt is None else attempt.number
         for seq, item in slots.items():
             entries = book.get(seq)
             if entries is None:
-                book[seq] = [Entry(item, attempt)]
+                book[seq] = [Entry(item, number)]
             elif seq in trimmed:
                 self._check_refill(queue, seq)
-                entries.append(Entry(item, attempt))
+                entries.append(Entry(item, number))
                 trimmed.discard(seq)
             elif entries[-1].item is not item:
                 _check_same(entries[-1].item, item)
                 entries[-1] = replace(entries[-1], item=item)
         if len(slots) != len(book) - len(trimmed):
-            gone = sorted(book.keys() - slots.keys() - trimmed)
-            raise InvariantBroken("I5", f"{queue}: seqs {gone} were stored and are gone")
+            for seq in sorted(book.keys() - slots.keys() - trimmed):
+                self._check_cut(queue, seq, attempt)
+                trimmed.add(seq)
+
+    def _check_cut(self, queue: str, seq: int, attempt: Attempt | None) -> None:
+        """I5: nothing goes but what a trim deletes, all consumers being past it, and what is taken back thereafter."""
+        row = self._rows.get(queue)
+        if attempt is None or row is None or not self.is_trimmed(queue, seq):
+            raise InvariantBroken("I5", f"{queue}: seq {seq} was stored and is gone")
+        if attempt.operation.name != "trim":
+            if seq not in self.cut[queue]:
+                raise InvariantBroken("I5", f"{queue}: seq {seq} was taken back, which was no repeat")
+            return
+        if seq >= row.position:
+            raise InvariantBroken("I10", f"{queue}: seq {seq} was trimmed, the proof that there is a row")
+        for checkpoint in self.world.control.checkpoints.values():
+            if checkpoint.queue == queue and checkpoint.seq < seq:
+                raise InvariantBroken("I5", f"{queue}: seq {seq} was trimmed, {checkpoint} has not passed it")
+        self.cut[queue].add(seq)
 
     def _check_refill(self, queue: str, seq: int) -> None:
         row = self._rows.get(queue)
@@ -134,8 +159,9 @@ class Oracle:
             if row is not before:
                 raise InvariantBroken("I10", f"{queue}: the cursor row is gone")
             return
-        start = row.first_seq - 1
+        start = row.start
         old = start if before is None else before.position
+        _check_floor(before, row)
         if before is not None and before.first_seq != row.first_seq:
             if (before.position, row.position) != (before.first_seq - 1, start):
                 raise InvariantBroken("I1", f"{queue}: restarted at {row.first_seq} with position {before.position}")
@@ -149,6 +175,13 @@ class Oracle:
         if row.first_seq != self._starts[queue][-1]:
             self._starts[queue].append(row.first_seq)
         self._rows[queue] = row
+
+
+def _check_floor(before: Cursor | None, row: Cursor) -> None:
+    """A floor never goes back, and never beyond what is released."""
+    is_lower = before is not None and before.floor is not None and (row.floor is None or row.floor < before.floor)
+    if is_lower or (row.floor is not None and row.floor > row.position):
+        raise InvariantBroken("I5", f"the floor went from {before} to {row}")
 
 
 def _check_same(before: Item, after: Item) -> None:

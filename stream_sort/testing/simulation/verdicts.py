@@ -9,10 +9,15 @@ from stream_sort.core.outcomes import Advance, PutResult, Skip, Status
 from stream_sort.errors import (
     CursorLost,
     InvalidMessage,
+    MissingItems,
+    NotConsumed,
+    NotReleased,
     QueueExists,
+    QueueNotFound,
     SequenceConflict,
     StoreUnavailable,
     StreamSortError,
+    Trimmed,
 )
 from stream_sort.sweeper import Sweep
 from stream_sort.testing.simulation.failure import InvariantBroken
@@ -29,8 +34,11 @@ def judge(attempt: Attempt, result: Any, oracle: Oracle) -> None:
     _judge_lost(attempt, result)
     if isinstance(result, Failed) and isinstance(result.error, SequenceConflict):
         result = result.error.result or Advance(attempt.operation.queue, 0, 0, status=Status.CONFLICT)
+    stalled = {queue for queue, _ in result.stalled} if isinstance(result, PutResult) else set()
     for message, status in statuses(attempt, result):
         _judge_status(attempt, message, status, oracle)
+        if status is Status.ACCEPTED and message["queue"] not in stalled:
+            _judge_place(attempt, message, oracle)
     if isinstance(result, Skip):
         _judge_skip(attempt, result, oracle)
     for advance in advances_of(result):
@@ -79,6 +87,8 @@ def statuses(attempt: Attempt, result: Any) -> list[tuple[dict[str, Any], Status
 
 def _judge_status(attempt: Attempt, message: dict[str, Any], status: Status, oracle: Oracle) -> None:
     entries = oracle.contents(message)
+    if not entries and oracle.is_trimmed(message["queue"], message["seq"]):
+        return
     stored = [entry for entry in entries if not entry.item.is_tombstone]
     same = [entry for entry in stored if same_value(entry.item.document, message)]
     late = [entry.item.late for entry in entries if entry.item.late is not None]
@@ -92,6 +102,13 @@ def _judge_status(attempt: Attempt, message: dict[str, Any], status: Status, ora
         raise InvariantBroken("I6", f"{message} was called {status}; its slot held {[e.item for e in entries]}")
     if status in {Status.ACCEPTED, Status.DUPLICATE}:
         oracle.promise(message)
+
+
+def _judge_place(attempt: Attempt, message: dict[str, Any], oracle: Oracle) -> None:
+    """What is accepted is released: not so where a trim was before. Of a stalled queue nobody could know."""
+    is_first = any(entry.attempt == attempt.number for entry in oracle.contents(message)[:1])
+    if not is_first and message["seq"] in oracle.cut[message["queue"]]:
+        raise InvariantBroken("I5", f"{message} was called accepted below the floor, where it is never released")
 
 
 def _judge_skip(attempt: Attempt, skip: Skip, oracle: Oracle) -> None:
@@ -109,12 +126,16 @@ def _judge_errors(attempt: Attempt, errors: list[StreamSortError], oracle: Oracl
             "I10", f"{operation}: {attempt.unavailable} calls were not answered, {len(failed)} errors were reported"
         )
     for error in errors:
+        if isinstance(error, MissingItems):
+            raise InvariantBroken("I5", f"{operation}: {error}")
         expected = (
             isinstance(error, StoreUnavailable)
             or (isinstance(error, CursorLost) and error.queue in oracle.lost)
             or (isinstance(error, InvalidMessage) and _refused(attempt, error, oracle))
             or (isinstance(error, SequenceConflict) and bool(operation.messages))
             or (isinstance(error, QueueExists) and operation.name == "open")
+            or (isinstance(error, Trimmed) and oracle.is_trimmed(error.queue, error.seq))
+            or (isinstance(error, NotReleased | NotConsumed | QueueNotFound) and operation.name == "trim")
         )
         if not expected:
             raise InvariantBroken("I9", f"{operation}: {type(error).__name__}: {error}")

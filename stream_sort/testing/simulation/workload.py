@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.advancer import Limits
@@ -40,6 +40,7 @@ class Plan:
     restart_rate: float
     trims: bool
     loses: bool
+    reads: bool = False
 
 
 def draw_plan(rng: Random) -> Plan:
@@ -68,6 +69,31 @@ def draw_plan(rng: Random) -> Plan:
         trims=lossy < 0.4,  # noqa: PLR2004  # these and the next: shares of the seeds
         loses=0.3 < lossy < 0.5,  # noqa: PLR2004
     )
+
+
+def with_trims(rng: Random, plan: Plan) -> Plan:
+    """The same plan with consumers, trims, and messages that come again: not where others delete, too."""
+    if plan.trims or rng.random() < 0.4:  # noqa: PLR2004  # a share of the seeds
+        return plan
+    for queue in plan.queues:
+        put = [
+            message for tasks in plan.tasks for one in tasks for message in one.messages if message["queue"] == queue
+        ]
+        if not put:
+            continue
+        seqs = [message["seq"] for message in put]
+        added = [Operation("trim", queue, argument=rng.choice(seqs)) for _ in range(rng.randint(1, 5))]
+        for name in ("billing", "search")[: rng.choice((0, 1, 1, 2))]:
+            added += [Operation("consume", queue, argument=name) for _ in range(rng.randint(1, 6))]
+        for _ in range(rng.randint(0, 3)):
+            added.append(
+                Operation("put", messages=(_message(queue, rng.choice(seqs), rng.choice(("first", "other"))),))
+            )
+        for operation in added:
+            tasks = rng.choice(plan.tasks)
+            # Rather late than early: before anything is released there is nothing to trim.
+            tasks.insert(max(rng.randint(0, len(tasks)), rng.randint(0, len(tasks))), operation)
+    return replace(plan, reads=True)
 
 
 def _draw_options(rng: Random) -> Options:

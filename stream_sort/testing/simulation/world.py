@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.errors import HandlerProblem
 from stream_sort.stores.memory import MemoryCursorStore, MemoryQueue, MemoryTables
+from stream_sort.testing.simulation.calls import Refused
+from stream_sort.testing.simulation.reader import CONTROL
 
 if TYPE_CHECKING:
     from random import Random
 
     from stream_sort.core.records import Cursor
+    from stream_sort.stores.memory_control import MemoryControl
     from stream_sort.testing.simulation.calls import Call
 
 START_TIME = 1_000.0
@@ -28,8 +32,13 @@ class World:
             "items": stores.items,
             "cursors": stores.cursors,
             "heads": stores.heads,
-            "control": stores.control("control"),
+            "control": stores.control(CONTROL),
         }
+
+    @property
+    def control(self) -> MemoryControl:
+        """The rows of the control table."""
+        return self.tables.controls[CONTROL]
 
     def clock(self) -> float:
         """The time."""
@@ -42,7 +51,11 @@ class World:
         if part.key == "cursors.create":
             # A repeated request must not be known by the identity of its row.
             return self.tables.stores().cursors.create(replace(part.args[0]))
-        return getattr(self._ports[part.port], part.name)(*part.args)
+        try:
+            return getattr(self._ports[part.port], part.name)(*part.args)
+        except HandlerProblem as problem:
+            # The store's answer to effects that cannot be: for the process that asked, as on tables.
+            return Refused(problem)
 
     def position(self, queue: str) -> int | None:
         """Where a queue stands; None without a row."""
@@ -53,9 +66,7 @@ class World:
         """Delete items as a retention job would."""
         held = self.tables.queues[queue]
         for seq in seqs:
-            del held.slots[seq]
-            held.seqs.remove(seq)
-            held.seen.discard(seq)
+            held.empty(seq)
 
     def has_proof(self, queue: str) -> bool:
         """Whether anything is stored: whoever filled that slot must have left the proof that there was a cursor row."""
@@ -68,19 +79,24 @@ class World:
     def copy(self) -> World:
         """The same state in tables of its own."""
         queues = {
-            name: MemoryQueue(dict(held.slots), list(held.seqs), set(held.seen))
+            name: MemoryQueue(dict(held.slots), list(held.seqs), dict(held.seen))
             for name, held in self.tables.queues.items()
         }
-        twin = type(self)(MemoryTables(queues, dict(self.tables.cursors)))
+        control = replace(
+            self.control, checkpoints=dict(self.control.checkpoints), consumers=dict(self.control.consumers)
+        )
+        twin = type(self)(MemoryTables(queues, dict(self.tables.cursors), {CONTROL: control}))
         twin.now = self.now
         return twin
 
     def describe(self) -> str:
         """The state as text: equal for equal tables."""
         queues = {
-            name: (sorted(held.slots.items()), sorted(held.seen)) for name, held in sorted(self.tables.queues.items())
+            name: (sorted(held.slots.items()), sorted(held.seen.items()))
+            for name, held in sorted(self.tables.queues.items())
         }
-        return repr((queues, sorted(self.tables.cursors.items())))
+        rows = [sorted(self.control.checkpoints.items()), sorted(self.control.consumers.items())]
+        return repr((queues, sorted(self.tables.cursors.items()), rows))
 
     def _marked(self, rng: Random, *args: Any) -> Any:
         """The index of waiting queues, which may lag behind the rows."""

@@ -1,0 +1,84 @@
+"""Parks a queue before its message is tried, where a run seems to have died: should this one die, too, it counts."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stream_sort.core.message import MIN_SEQ
+from stream_sort.core.precaution import is_overdue, is_precaution, precaution
+from stream_sort.errors import StreamSortError
+
+if TYPE_CHECKING:
+    from stream_sort.core.chunks import ChunkSize
+    from stream_sort.core.consumption import Checkpoint
+    from stream_sort.core.precaution import Shift
+    from stream_sort.core.records import Item
+    from stream_sort.desk import Desk
+    from stream_sort.place import Place
+
+
+class Caution:
+    """Takes precautions in one queue. A queue that gets on costs none.
+
+    A precaution counts as an attempt only for a message by itself: of several nobody knows which one it was. Where a
+    run died of several they are tried one by one, each with a precaution of its own.
+    """
+
+    def __init__(self, desk: Desk, place: Place, shift: Shift) -> None:
+        self._desk = desk
+        self._place = place
+        self._shift = shift
+        # Up to here every chunk gets a precaution.
+        self._through = MIN_SEQ - 1
+        # The version of our precaution, while it stands.
+        self._taken: int | None = None
+
+    def heed(self, row: Checkpoint, chunk: ChunkSize) -> None:
+        """A run died here: be careful with all that it may have died of."""
+        if row.parked is None or not is_precaution(row.parked) or row.seq < self._through:
+            return
+        if row.parked.attempts > 0:
+            self._through = row.parked.seq
+            chunk.focus(row.seq, row.parked.seq)
+        else:
+            self._through = row.seq + self._desk.terms.batch_size
+            chunk.crawl(self._through)
+
+    def was_the_last(self, row: Checkpoint) -> bool:
+        """Whether processes died of a message as often as it may be tried; who is forced tries it all the same."""
+        parked = row.parked
+        if parked is None or not is_precaution(parked) or self._place.forced:
+            return False
+        return parked.attempts >= self._desk.terms.max_attempts
+
+    def take(self, row: Checkpoint, first: Item, seqs: tuple[int, ...], attempts: int) -> bool:
+        """Take a precaution where one is due; False if somebody else got on instead."""
+        now = self._desk.clock()
+        if row.seq >= self._through and not is_overdue(row, self._came_at(row, first), self._shift, now):
+            return True
+        parked = precaution(row, seqs[0], attempts + (len(seqs) == 1), self._shift, now)
+        if not self._place.commit(row.seq, parked=parked):
+            return False
+        noted = self._place.standing_row()
+        # What is known of the message is what was known before; whatever comes of it replaces the precaution.
+        self._place.row, self._taken = replace(noted, parked=row.parked), noted.version
+        return True
+
+    def take_back(self) -> None:
+        """Nobody died: a store failed, which is no fault of the message. Should this fail, too, it is counted."""
+        row = self._place.row
+        if row is not None and row.version == self._taken:
+            with suppress(StreamSortError):
+                self._place.commit(row.seq, parked=row.parked)
+
+    def _came_at(self, row: Checkpoint, first: Item) -> float:
+        """When the first message that is due was stored: it was the one that its queue waited for.
+
+        Of an item that others wrote nothing is known; then the cursor tells, unless it runs ahead.
+        """
+        if first.arrived_at is not None:
+            return first.arrived_at
+        is_ahead = self._place.position - row.seq > self._desk.terms.batch_size
+        return 0.0 if is_ahead else self._place.moved_at

@@ -1,0 +1,52 @@
+"""Service: the dead letters of one consumer: each is tried again by itself, at its own place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stream_sort.core.batch import Batch
+from stream_sort.core.consumption import is_blameless, told
+from stream_sort.errors import CheckpointConflict, EffectRefused, MissingItems, TransactionTooLarge, TryLater
+from stream_sort.verdict import verdict_of
+
+if TYPE_CHECKING:
+    from stream_sort.core.consumption import DeadLetter
+    from stream_sort.desk import Desk
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """The dead letters of a consumer. Each change is on condition that nobody else made one."""
+
+    desk: Desk
+
+    def of(self, queue: str, seq: int | None = None) -> list[DeadLetter]:
+        """Those of a queue, or the one at a seq of it; lowest seq first."""
+        letters = self.desk.control.dead_letters_of(self.desk.terms.name, queue)
+        return [letter for letter in letters if seq in {None, letter.seq}]
+
+    def redrive(self, letter: DeadLetter) -> bool:
+        """Try a message again; whether it is dead no longer. What is no fault of its own is no attempt."""
+        control, name = self.desk.control, self.desk.terms.name
+        batch = self._batch(letter)
+        error = verdict_of(self.desk.handler, batch).error
+        settled = False
+        if error is None:
+            try:
+                settled = control.settle(name, letter, None, batch.transaction.effects)
+            except (EffectRefused, TransactionTooLarge, TryLater) as refused:
+                error = refused
+        if error is not None:
+            attempts = letter.attempts + (not is_blameless(error))
+            settled = control.settle(name, letter, replace(letter, attempts=attempts, error=told(error)))
+        if not settled:
+            raise CheckpointConflict(name, letter.queue)
+        return error is None
+
+    def _batch(self, letter: DeadLetter) -> Batch:
+        queue, seq = letter.queue, letter.seq
+        items = self.desk.sorter.stores.items.page(queue, seq - 1, seq, 1).items
+        if not items:
+            raise MissingItems(queue, [range(seq, seq + 1)])
+        return Batch(queue, seq - 1, seq, (items[0].document,), (seq,), letter.attempts + 1)

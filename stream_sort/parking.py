@@ -1,0 +1,87 @@
+"""What becomes of a message that failed: its queue is parked, or it is set aside, as the terms say."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stream_sort.core.consumption import DeadLetter, attempts_before, is_blameless, parked_by, parked_in_outage
+from stream_sort.errors import StreamSortError
+
+if TYPE_CHECKING:
+    from stream_sort.core.chunks import ChunkSize
+    from stream_sort.core.consumption import Checkpoint, Parked
+    from stream_sort.desk import Desk
+    from stream_sort.place import Place
+
+
+class Parking:
+    """Counts the attempts at a message; `afresh` forgets those before, once."""
+
+    def __init__(self, desk: Desk, place: Place, chunk: ChunkSize, *, afresh: bool) -> None:
+        self._desk = desk
+        self._terms = desk.terms
+        self._place = place
+        self._chunk = chunk
+        self._afresh = afresh
+        # How often the message at fault failed in this run, in place.
+        self.tries = 0
+
+    def attempts(self, row: Checkpoint, seq: int) -> int:
+        """How often a message failed before this run."""
+        return 0 if self._afresh else attempts_before(row, seq)
+
+    def park(self, error: Exception, seq: int, limit: float) -> bool:
+        """Set the queue aside, or the message after its last attempt; whether the run goes on.
+
+        What is the fault of no message is no attempt at one, and is tried again for ever.
+        """
+        row, now = self._place.standing_row(), self._desk.clock()
+        before = self.attempts(row, seq)
+        self.tries, self._afresh = 0, False
+        if is_blameless(error):
+            return self._set_aside(parked_in_outage(row, seq, error, before, now))
+        parked = parked_by(row, seq, error, before + 1, now)
+        if parked.attempts >= limit:
+            return self.give_up(parked)
+        return self._set_aside(parked)
+
+    def give_up(self, parked: Parked) -> bool:
+        """A message had its last attempt."""
+        if self._terms.dead_letters:
+            return self._bury(DeadLetter(parked.queue, parked.seq, parked.error, parked.attempts, self._desk.clock()))
+        return self._set_aside(replace(parked, next_try=None))
+
+    def park_damaged(self, error: StreamSortError) -> bool:
+        """Park a queue with a hole or without a cursor. It is tried again for ever: only a repair gets it past."""
+        place = self._place
+        row = place.row
+        if row is None:
+            return place.end("failed", error)
+        if place.is_waiting():
+            return place.end("waiting")
+        place.served.error = error
+        seq = row.seq + 1
+        attempts = attempts_before(row, seq, damaged=True) + 1
+        try:
+            return self._set_aside(replace(parked_by(row, seq, error, attempts, self._desk.clock()), damaged=True))
+        except StreamSortError as failure:
+            return place.end("failed", failure)
+
+    def _set_aside(self, parked: Parked) -> bool:
+        place = self._place
+        if not place.commit(place.standing_row().seq, parked=parked):
+            return place.goes_on
+        place.served.parked = parked
+        if parked.next_try is not None:
+            with suppress(StreamSortError):
+                # Should no wake go out: it is recorded as parked, and the sweep wakes it when its time has come.
+                self._desk.waker.wake(parked.queue, parked.next_try - self._desk.clock())
+        return place.end("parked")
+
+    def _bury(self, letter: DeadLetter) -> bool:
+        if self._place.commit(letter.seq, dead=letter):
+            self._place.served.dead.append(letter)
+            self._chunk.reset()
+        return self._place.goes_on

@@ -1,0 +1,113 @@
+"""Where one consumer stands in one queue: what it read of the tables, and how it moves on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stream_sort.core.consumption import Checkpoint, Served, first_checkpoint
+from stream_sort.core.message import MIN_SEQ
+from stream_sort.errors import CheckpointConflict, CursorLost
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.batch import Effect
+    from stream_sort.core.consumption import DeadLetter, Parked, Standing
+    from stream_sort.desk import Desk
+
+# An SQS message may come a little before the clock of this machine says so.
+EARLY = 1.0
+
+
+class Place:
+    """A checkpoint row as it was read, and the position; every change is on condition that nobody else made one.
+
+    A `forced` one does not mind that the queue is parked, and goes on from where another run left it.
+    """
+
+    def __init__(self, desk: Desk, queue: str, *, forced: bool) -> None:
+        self._desk = desk
+        self._run = desk.new_run()
+        self._is_stored = False
+        self.forced = forced
+        self.row: Checkpoint | None = None
+        self.position = MIN_SEQ - 1
+        self.moved_at = 0.0
+        # What went wrong since the last commit: the error, the first message it kept back, the attempts it may take.
+        self.trouble: tuple[Exception, int, float] | None = None
+        self.served = Served(queue)
+
+    def look(self, slot: int | None) -> Standing:
+        """What the tables say now. The row of a lost cursor is not the beginning of a queue."""
+        queue, terms = self.served.queue, self._desk.terms
+        standing = self._desk.control.standing(terms.name, queue, slot)
+        if standing.checkpoint is not None:
+            self.row, self._is_stored = standing.checkpoint, True
+        elif standing.cursor is not None:
+            first = first_checkpoint(terms.start, standing.cursor)
+            self.row, self._is_stored = Checkpoint(terms.name, queue, first, run=self._run), False
+        if standing.cursor is not None:
+            self.position, self.moved_at = standing.cursor.position, standing.cursor.moved_at or 0.0
+        elif self.row is not None:
+            raise CursorLost(queue, known_position=self.row.seq)
+        return standing
+
+    def begin(self) -> bool:
+        """Make the checkpoint when something is due for the first time: until then the queue may open elsewhere.
+
+        It notes the time: that there is a row which nobody committed since is how a death at the first message shows.
+        """
+        if self._is_stored:
+            return True
+        row = replace(self.standing_row(), committed_at=self._desk.clock())
+        made = self._desk.control.create(row)
+        self.row, self._is_stored = made.checkpoint, made.checkpoint is not None
+        if self.is_waiting():
+            return self.end("waiting")
+        return made.put(row)
+
+    def is_waiting(self) -> bool:
+        """Whether the queue is parked, and its time has not come."""
+        parked = self.standing_row().parked
+        if parked is None or self.forced:
+            return False
+        return parked.next_try is None or self._desk.clock() + EARLY < parked.next_try
+
+    def commit(
+        self,
+        seq: int,
+        effects: Sequence[Effect] = (),
+        *,
+        dead: DeadLetter | None = None,
+        parked: Parked | None = None,
+    ) -> bool:
+        """Move on, on condition that nobody else did; a write of our own that was sent twice is ours."""
+        old = self.standing_row()
+        new = Checkpoint(old.consumer, old.queue, seq, old.version + 1, self._run, self._desk.clock(), parked)
+        commit = self._desk.control.commit(old, new, effects, dead)
+        there = commit.checkpoint
+        if commit.put(new):
+            self.row, self.trouble = new, None
+            return True
+        if there is None or not self.forced:
+            self.end("overtaken", CheckpointConflict(old.consumer, old.queue))
+        self.row = there
+        return False
+
+    def standing_row(self) -> Checkpoint:
+        """The row; only of a queue that was looked at, and has one."""
+        if self.row is None:
+            raise CheckpointConflict(self._desk.terms.name, self.served.queue)
+        return self.row
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether nothing ended it so far."""
+        return self.served.ended == "done"
+
+    def end(self, how: str, error: Exception | None = None) -> bool:
+        """That is all for this run; always False."""
+        self.served.ended = how
+        self.served.error = error or self.served.error
+        return False

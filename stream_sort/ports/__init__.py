@@ -1,0 +1,15 @@
+"""What the services need from the outside, as Protocols with numbered guarantees.
+
+The numbers are what `stream_sort.testing.contracts` tests, one test a number, against every adapter.
+All of them: a call that fails raises StoreUnavailable or another StoreError; it never answers "empty".
+"""
+
+from __future__ import annotations
+
+from stream_sort.ports.control import ControlStore
+from stream_sort.ports.cursors import CursorStore, HeadReader
+from stream_sort.ports.items import ItemStore
+from stream_sort.ports.stores import Stores
+from stream_sort.ports.surroundings import Clock, Lagging, Waker
+
+__all__ = ["Clock", "ControlStore", "CursorStore", "HeadReader", "ItemStore", "Lagging", "Stores", "Waker"]

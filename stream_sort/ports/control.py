@@ -1,0 +1,117 @@
+"""Port: the control table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.batch import Effect
+    from stream_sort.core.consumption import (
+        Checkpoint,
+        Commit,
+        DeadLetter,
+        DeadLetterPage,
+        ParkedPage,
+        Standing,
+        Subscription,
+    )
+
+
+class ControlStore(Protocol):
+    """The control table: consumers, their checkpoints, what is parked and what is dead."""
+
+    def create_table(self) -> None:
+        """Create the table if it is not there, and wait for it; for local use and tests."""
+
+    def standing(self, consumer: str, queue: str, slot: int | None = None) -> Standing:
+        """Read a checkpoint, the queue's cursor row and whether a slot of the queue is taken, in one request.
+
+        1. Each is as it stands after every write that was answered before the call; `taken` is None without a slot.
+        """
+
+    def create(self, checkpoint: Checkpoint, starting: Subscription | None = None) -> Commit:
+        """Insert a checkpoint; with `starting`, as one of that consumer's first ones.
+
+        2. Only if there is none, and `starting` is not ready yet; otherwise the row that stands, unchanged.
+        """
+
+    def commit(
+        self,
+        old: Checkpoint,
+        new: Checkpoint,
+        effects: Sequence[Effect] = (),
+        dead: DeadLetter | None = None,
+    ) -> Commit:
+        """Put `new` in the place of `old`.
+
+        3. Only if the version is that of `old`; otherwise the row that stands, unchanged.
+        4. Effects and dead letter are written with it, all or none.
+        5. EffectRefused if a condition among the effects does not hold, TransactionTooLarge if they do not fit,
+           TryLater if a table of theirs, or the right to write to it, is missing: nothing is written.
+        """
+
+    def checkpoints(self, consumer: str, queues: Sequence[str]) -> dict[str, Checkpoint]:
+        """Read the checkpoints of many queues.
+
+        6. Those that exist, each as it stood after the call began.
+        """
+
+    def parked(self, consumer: str, before: float | None = None, start: Any = None) -> ParkedPage:
+        """List parked queues, those whose next try is at or before a time, or all; the next to be tried first.
+
+        7. A hint: it may lag behind the checkpoints, but shows every parked queue in the end.
+        """
+
+    def dead_letters(self, consumer: str, start: Any = None) -> DeadLetterPage:
+        """List dead letters that are not discarded, oldest first.
+
+        8. A hint, as `parked`.
+        """
+
+    def dead_letters_of(self, consumer: str, queue: str) -> list[DeadLetter]:
+        """Read the dead letters of one queue that are not discarded.
+
+        9. In the order of their seqs, as they stand after every write that was answered before the call.
+        """
+
+    def settle(self, consumer: str, letter: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
+        """Change a dead letter, or remove it when `new` is None.
+
+        10. Only if its attempts are those of `letter` and it is not discarded; False otherwise.
+        11. Effects are written with it, all or none, with the errors of `commit`.
+        """
+
+    def register(self, subscription: Subscription) -> Subscription:
+        """Add a consumer.
+
+        12. Only if there is none of that name; answers the one that stands.
+        """
+
+    def make_ready(self, subscription: Subscription) -> None:
+        """Note that a consumer's first checkpoints are set.
+
+        13. Changes nothing else; nothing at all if it was retired.
+        """
+
+    def consumers(self) -> list[Subscription]:
+        """Name all consumers.
+
+        14. Every one that was registered before the call, and not retired.
+        """
+
+    def bookmark(self) -> Any:
+        """Where the last pass over all queues stopped; None at the beginning."""
+
+    def set_bookmark(self, place: Any) -> None:
+        """Remember where a pass over all queues stopped.
+
+        15. `bookmark` answers what was set last.
+        """
+
+    def retire(self, consumer: str) -> None:
+        """Take a consumer off the list, if it is there.
+
+        16. Its checkpoints and dead letters stay as they are; `register` adds it anew.
+        """

@@ -1,0 +1,92 @@
+"""Ports: the cursor table, and both tables in one request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from stream_sort.core.policy import GapPolicy
+    from stream_sort.core.records import Cursor, CursorPage, Head, Move, QueuePage
+
+
+class CursorStore(Protocol):
+    """The cursor table: one row for each queue that has begun or waits."""
+
+    def get(self, queue: str) -> Cursor | None:
+        """Read a row.
+
+        1. As it stands after every write that was answered before the call; None only if absent.
+        """
+
+    def create(self, cursor: Cursor) -> Move:
+        """Insert a row.
+
+        2. Only if there is none; otherwise the row that stands, unchanged.
+        """
+
+    def move(self, queue: str, old: int, new: int, now: float) -> Move | None:
+        """Move the position and note the time.
+
+        3. Only if it is `old`; otherwise the row that stands, unchanged.
+        4. None, and nothing written, if there is no row.
+        """
+
+    def restart(self, cursor: Cursor, first_seq: int) -> Move | None:
+        """Let an untouched queue start at another seq.
+
+        5. Only if position, first_seq and last mark are those of `cursor`; answers as `move`.
+        """
+
+    def set_waiting(self, cursor: Cursor, since: float | None) -> bool:
+        """Set, change or clear the waiting mark.
+
+        6. Only if the position and the last mark are those of `cursor`; False otherwise.
+        """
+
+    def set_policy(self, queue: str, policy: GapPolicy | None) -> bool:
+        """Set the gap policy; None goes back to the default.
+
+        7. Changes nothing else; False, and nothing written, if there is no row.
+        """
+
+    def nudge(self, queue: str) -> bool:
+        """Touch the row so that the table's stream carries a record of it.
+
+        8. Changes the nudge counter and nothing else; False, and nothing written, if there is no row.
+        """
+
+    def waiting(self, before: float, start: Any = None) -> QueuePage:
+        """List queues whose waiting mark is at or before a time, longest first.
+
+        9. A hint: it may lag behind the rows, but shows every mark in the end.
+        """
+
+    def queues(self, start: Any = None) -> QueuePage:
+        """List all queues that have a row.
+
+        10. Every row that existed before the first page and was not removed is listed.
+        """
+
+    def rows(self, start: Any = None) -> CursorPage:
+        """List all rows.
+
+        11. As complete as `queues`; a row may be shown as it stood a moment before.
+        """
+
+    def set_floor(self, queue: str, floor: int) -> Move | None:
+        """Note how far a queue is trimmed.
+
+        12. Only if the position is at or beyond `floor` and the floor is lower or absent, so that it never goes back;
+            otherwise the row that stands, unchanged.
+        13. Changes nothing else; None, and nothing written, if there is no row.
+        """
+
+
+class HeadReader(Protocol):
+    """Both tables in one request."""
+
+    def peek(self, queue: str, seq: int) -> Head:
+        """Read the cursor row and whether the slot is taken.
+
+        1. Each is as it stands after every write that was answered before the call.
+        """

@@ -1,0 +1,35 @@
+"""The tables of one sorter, each behind its port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.ports.control import ControlStore
+    from stream_sort.ports.cursors import CursorStore, HeadReader
+    from stream_sort.ports.items import ItemStore
+
+
+def _none() -> int:
+    """Memory needs no requests."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The tables of one sorter.
+
+    `cursor_table` is the name in its stream's records, empty where there is no stream; `requests` tells how many
+    requests were made so far.
+    """
+
+    items: ItemStore
+    cursors: CursorStore
+    heads: HeadReader
+    control: Callable[[str], ControlStore]
+    create_tables: Callable[[], None]
+    cursor_table: str = ""
+    requests: Callable[[], int] = _none

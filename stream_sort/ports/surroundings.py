@@ -1,0 +1,32 @@
+"""Ports: what the services need besides tables: the time, and whoever wakes consumers or knows that they sleep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Clock(Protocol):
+    """The time, in seconds since the epoch; a parameter, so that tests can move it."""
+
+    def __call__(self) -> float:
+        """Tell the time now."""
+
+
+class Waker(Protocol):
+    """Whoever can make a consumer look at a queue."""
+
+    def wake(self, queue: str, delay: float) -> None:
+        """See to it that the queue is looked at, not before `delay` seconds have passed.
+
+        A later sweep does the same, so a lost wake costs time only.
+        """
+
+
+class Lagging(Protocol):
+    """Whoever knows which queues have sleeping consumers."""
+
+    def lagging(self, now: float) -> Iterable[str]:
+        """Name queues to nudge; naming one in vain costs a write, nothing else."""

@@ -1,0 +1,72 @@
+"""ArchiveMarks on DynamoDB: one row of the control table for each queue of an archive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import SettingsError
+from stream_sort.stores.dynamodb import control_rows as rows
+from stream_sort.stores.dynamodb import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.stores.dynamodb.calls import Calls
+    from stream_sort.stores.dynamodb.values import Wire
+
+MAX_KEYS = 100
+# A sort key has at most 1,024 bytes.
+MAX_ADDRESS = 1_000
+
+
+class DynamoArchiveMarks:
+    """ArchiveMarks on a DynamoDB table; `archive` is the archive's address."""
+
+    def __init__(self, calls: Calls, table: str, archive: str) -> None:
+        self._calls = calls
+        self._table = tables.check_table_name(table)
+        self._archive = archive
+        if len(archive.encode()) > MAX_ADDRESS:
+            raise SettingsError(f"the archive's address has {len(archive.encode())} bytes; it may have {MAX_ADDRESS}")
+
+    def watermark(self, queue: str) -> int | None:
+        """See ArchiveMarks."""
+        key = rows.key_of(*rows.watermark_place(self._archive, queue))
+        wire = self._calls("get_item", self._table, TableName=self._table, Key=key, ConsistentRead=True).item
+        return None if wire is None else _row(wire).mark
+
+    def watermarks(self, queues: Sequence[str]) -> dict[str, int]:
+        """See ArchiveMarks."""
+        found: dict[str, int] = {}
+        for start in range(0, len(queues), MAX_KEYS):
+            chunk = queues[start : start + MAX_KEYS]
+            keys = [rows.key_of(*rows.watermark_place(self._archive, queue)) for queue in chunk]
+            for row in map(_row, self._batch_get(keys)):
+                found[row.queue] = row.mark
+        return found
+
+    def set_watermark(self, queue: str, old: int | None, new: int) -> bool:
+        """See ArchiveMarks."""
+        kind = rows.WatermarkRow
+        row = kind(*rows.watermark_place(self._archive, queue), queue=queue, seq=new)
+        is_old = kind.pk.does_not_exist() if old is None else (kind.seq == old) & (kind.seq < new)
+        request = {"TableName": self._table, "Item": rows.wire_of(row), **rows.condition_of(is_old)}
+        reply = self._calls("put_item", self._table, **request)
+        # A write whose reply was lost, and that was sent again, was refused by itself.
+        return not reply.refused or (reply.item is not None and _row(reply.item).mark == new)
+
+    def _batch_get(self, keys: list[Wire]) -> list[Wire]:
+        left = {self._table: {"Keys": keys, "ConsistentRead": True}}
+        patience = self._calls.patience("BatchGetItem", self._table)
+        found: list[Wire] = []
+        while left:
+            body = self._calls("batch_get_item", self._table, patience=patience, RequestItems=left).body
+            found += body["Responses"].get(self._table, ())
+            left = body.get("UnprocessedKeys") or {}
+            if left:
+                patience.wait("UnprocessedKeys")
+        return found
+
+
+def _row(wire: Wire) -> rows.WatermarkRow:
+    return rows.row_of(rows.WatermarkRow, wire)

@@ -1,0 +1,53 @@
+"""Empties slots: 25 a call when a queue is trimmed, one by one and on a condition when a message is taken back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.stores.dynamodb import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.inflight import InFlight
+    from stream_sort.stores.dynamodb.calls import Calls
+    from stream_sort.stores.dynamodb.tables import TableNames
+    from stream_sort.stores.dynamodb.values import Wire
+
+BATCH = 25
+
+
+class Deletes:
+    """Deletes records by their keys. What is gone already is no error: a delete may be sent twice."""
+
+    def __init__(self, calls: Calls, names: TableNames, in_flight: InFlight) -> None:
+        self._calls = calls
+        self._table = names.items
+        self._in_flight = in_flight
+
+    def many(self, keys: Sequence[Wire]) -> None:
+        """Delete records, several calls at once; when this returns, all of them are gone."""
+        self._in_flight.map(self._batch, [keys[start : start + BATCH] for start in range(0, len(keys), BATCH)])
+
+    def seen_after(self, key: Wire, seq: int) -> bool:
+        """Delete one record, only if its writer had seen a position at or beyond `seq`."""
+        reply = self._calls(
+            "delete_item",
+            self._table,
+            TableName=self._table,
+            Key=key,
+            ConditionExpression="#seen >= :seq",
+            ExpressionAttributeNames={"#seen": tables.SEEN},
+            ExpressionAttributeValues={":seq": {"N": str(seq)}},
+        )
+        return not reply.refused
+
+    def _batch(self, keys: Sequence[Wire]) -> None:
+        """Send a batch again until nothing of it is left over, all within one deadline."""
+        patience = self._calls.patience("BatchWriteItem", self._table)
+        request: dict[str, Any] = {self._table: [{"DeleteRequest": {"Key": key}} for key in keys]}
+        while request:
+            body = self._calls("batch_write_item", self._table, patience=patience, RequestItems=request).body
+            request = body.get("UnprocessedItems") or {}
+            if request:
+                patience.wait("UnprocessedItems")

@@ -1,0 +1,62 @@
+"""ArchiveMarks' guarantees as tests, one a number. Subclass it, give it a `marks` fixture, and run pytest."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stream_sort.ports.archive import ArchiveMarks
+
+LOWEST, HIGHEST = -(2**62), 2**63 - 1
+
+
+class ArchiveMarksContract:
+    """What every ArchiveMarks keeps."""
+
+    def test_1_a_watermark_reads_as_it_was_set(self, marks: ArchiveMarks) -> None:
+        assert marks.watermark("q") is None
+        for queue, seq in (("q", 4), ("low", LOWEST), ("high", HIGHEST), ("a*b 🦄", 0)):
+            assert marks.set_watermark(queue, None, seq)
+            assert marks.watermark(queue) == seq
+
+    def test_2_many_watermarks_are_those_that_exist(self, marks: ArchiveMarks) -> None:
+        names = [f"queue {number}" for number in range(230)]
+        for number, name in enumerate(names[::2]):
+            marks.set_watermark(name, None, number)
+        assert marks.watermarks(names) == {name: number for number, name in enumerate(names[::2])}
+        assert marks.watermarks([]) == {}
+
+    def test_3_a_watermark_moves_from_where_it_stands_only(self, marks: ArchiveMarks) -> None:
+        assert not marks.set_watermark("q", 3, 9)
+        assert marks.watermark("q") is None
+        assert marks.set_watermark("q", None, 4)
+        assert not marks.set_watermark("q", None, 9)
+        assert not marks.set_watermark("q", 3, 9)
+        assert marks.watermark("q") == 4
+        assert marks.set_watermark("q", 4, 9)
+        assert marks.watermark("q") == 9
+
+    def test_3_a_watermark_never_goes_back(self, marks: ArchiveMarks) -> None:
+        marks.set_watermark("q", None, 9)
+        assert not marks.set_watermark("q", 9, 4)
+        assert marks.watermark("q") == 9
+
+    def test_3_setting_what_is_set_succeeds_as_a_repeated_request_must(self, marks: ArchiveMarks) -> None:
+        marks.set_watermark("q", None, 4)
+        assert marks.set_watermark("q", None, 4)
+        assert marks.set_watermark("q", 2, 4)
+        assert marks.watermark("q") == 4
+
+    def test_3_of_several_that_move_at_once_one_wins(self, marks: ArchiveMarks) -> None:
+        marks.set_watermark("q", None, 0)
+        with ThreadPoolExecutor(4) as pool:
+            won = list(pool.map(lambda seq: marks.set_watermark("q", 0, seq), [1, 2, 3, 4]))
+        assert won.count(True) == 1
+        assert marks.watermark("q") == [1, 2, 3, 4][won.index(True)]
+
+    def test_4_queues_do_not_touch_each_other(self, marks: ArchiveMarks) -> None:
+        marks.set_watermark("q", None, 4)
+        marks.set_watermark("q#", None, 5)
+        marks.set_watermark("#q", None, 6)
+        assert marks.watermarks(["q", "q#", "#q"]) == {"q": 4, "q#": 5, "#q": 6}

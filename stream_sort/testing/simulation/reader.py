@@ -1,0 +1,38 @@
+"""A consumer in few lines, for the writers' simulation: registers, reads what is due, moves its checkpoint on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stream_sort.core.consumption import EARLIEST, Checkpoint, Subscription, first_checkpoint
+from stream_sort.core.ordering import run_through
+from stream_sort.errors import MissingItems
+
+if TYPE_CHECKING:
+    from stream_sort.sorter import Sorter
+
+CONTROL = "control"
+CHUNK = 2
+
+
+def consume(sorter: Sorter, queue: str, name: str) -> int:
+    """Read a few messages that are due to a consumer; returns how many. A hole raises MissingItems."""
+    control = sorter.stores.control(CONTROL)
+    control.register(Subscription(name, EARLIEST, 0.0))
+    standing = control.standing(name, queue, 0)
+    if standing.cursor is None:
+        # Raises if the row is lost, and not only absent as yet.
+        sorter.position(queue)
+        return 0
+    position, row = standing.cursor.position, standing.checkpoint
+    if row is None and position > first_checkpoint(EARLIEST, standing.cursor):
+        row = control.create(Checkpoint(name, queue, first_checkpoint(EARLIEST, standing.cursor))).checkpoint
+    if row is None or position <= row.seq:
+        return 0
+    found = sorter.stores.items.page(queue, row.seq, position, CHUNK).items
+    end = run_through(row.seq, [item.seq for item in found])
+    if end == row.seq:
+        raise MissingItems(queue, [range(end + 1, end + 2)])
+    done = control.commit(row, replace(row, seq=end, version=row.version + 1))
+    return end - row.seq if done.won else 0

@@ -1,0 +1,93 @@
+"""Known-bad ways to trim a queue: each leaves out one step, and the simulator must say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stream_sort.core.consumption import first_checkpoint
+from stream_sort.errors import NotConsumed
+from stream_sort.intake import Intake
+from stream_sort.sorter import Sorter
+from stream_sort.testing.simulation.variant import Variant
+from stream_sort.trimmer import Trimmer
+
+if TYPE_CHECKING:
+    from stream_sort.core.message import Message
+    from stream_sort.core.records import Cursor
+    from stream_sort.hints import Hint
+    from stream_sort.ports import Clock, Stores
+    from stream_sort.sorter import Options
+
+
+class _FloorLast(Trimmer):
+    def _set_floor(self, row: Cursor, through: int) -> int:  # noqa: ARG002  # the signature it replaces
+        return row.position
+
+    def _delete(self, row: Cursor, through: int) -> int:
+        deleted = super()._delete(row, through)
+        super()._set_floor(row, through)
+        return deleted
+
+
+class _Unasked(Trimmer):
+    def _check_consumers(self, row: Cursor, through: int) -> None:
+        """Asks nobody."""
+
+
+class _AskedOnce(Trimmer):
+    def _check_consumers(self, row: Cursor, through: int) -> None:
+        now = self.cursors.get(row.queue)
+        if now is not None and now.start < through:
+            super()._check_consumers(row, through)
+
+
+class _Unpinned(Trimmer):
+    def _check_consumers(self, row: Cursor, through: int) -> None:
+        for consumer in self.control.consumers() if self.control else ():
+            there = self.control.standing(consumer.name, row.queue).checkpoint if self.control else None
+            at = first_checkpoint(consumer.start, row) if there is None else there.seq
+            if at < through:
+                raise NotConsumed(row.queue, through, consumer.name, checkpoint=at)
+
+
+class _NoProofLeft(Trimmer):
+    def _set_floor(self, row: Cursor, through: int) -> int:
+        return super()._set_floor(row, through) + 1
+
+
+class _BlindIntake(Intake):
+    def _take_back(self, message: Message, hint: Hint) -> None:  # noqa: ARG002  # the signature it replaces
+        self.items.delete(message.queue, message.seq - 1, message.seq, 1)
+
+
+class _TakesBackBlindly(Sorter):
+    def __init__(self, stores: Stores, options: Options, clock: Clock) -> None:
+        super().__init__(stores, options, clock)
+        known = self._intake
+        self._intake = _BlindIntake(
+            known.items, known.cursors, known.hints, known.keys, known.first_seq, known.clock, known.in_flight
+        )
+
+
+def _trimming(trimmer: type[Trimmer]) -> type[Sorter]:
+    """A sorter that trims in another way."""
+
+    class Trimming(Sorter):
+        def trim(self, queue: str, through: int, *, control_table: str | None) -> int:
+            control = None if control_table is None else self.stores.control(control_table)
+            return trimmer(self.stores.items, self.stores.cursors, control).trim(queue, through)
+
+    return Trimming
+
+
+TRIM_MUTANTS = {
+    mutant.name: mutant
+    for mutant in (
+        Variant("floor-last", "a trim deletes first and sets the floor then", sorter=_trimming(_FloorLast)),
+        Variant("unasked-consumers", "a trim does not look at consumers", sorter=_trimming(_Unasked)),
+        Variant("asked-once", "consumers are not asked again once the floor is set", sorter=_trimming(_AskedOnce)),
+        Variant("unpinned-start", "a consumer about to begin is trusted to see the floor", sorter=_trimming(_Unpinned)),
+        Variant("no-proof-left", "a trim deletes the slot at the position, too", sorter=_trimming(_NoProofLeft)),
+        Variant("taken-back-blindly", "whatever stands below the floor is taken back", sorter=_TakesBackBlindly),
+    )
+}

@@ -1,0 +1,61 @@
+"""Messages that are stored together: what was given, and what became of each. Stores nothing itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.message import same_value
+from stream_sort.core.outcomes import Status
+from stream_sort.errors import StreamSortError, Trimmed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.core.message import Message
+    from stream_sort.hints import Hint
+
+Outcome = Status | StreamSortError
+
+
+@dataclass(slots=True)
+class Window:
+    """Messages that are stored together: what was given, what was taken from it, and what became of each."""
+
+    opened_at: float
+    size: int = 0
+    given: list[Any] = field(default_factory=list)
+    messages: dict[int, Message] = field(default_factory=dict)
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    hints: dict[str, Hint | StreamSortError] = field(default_factory=dict)
+
+    def seqs(self) -> dict[str, set[int]]:
+        """For each queue, the seqs of its messages."""
+        seqs: dict[str, set[int]] = {}
+        for message in self.messages.values():
+            seqs.setdefault(message.queue, set()).add(message.seq)
+        return seqs
+
+    def taken(self) -> dict[str, set[int]]:
+        """For each queue that is to be advanced, the seqs whose slots are known to be taken.
+
+        A trimmed message may be a repeat, whose first writer died before it looked on: its queue is advanced, too.
+        """
+        seqs: dict[str, set[int]] = {}
+        for index, message in self.messages.items():
+            outcome = self.outcomes[index]
+            if isinstance(outcome, Status | Trimmed):
+                seqs.setdefault(message.queue, set()).update({message.seq} if isinstance(outcome, Status) else ())
+        return seqs
+
+    def told(self) -> Iterator[tuple[Any, Outcome]]:
+        """Each message with its outcome, in the order they came.
+
+        A message is the very object that was given, unless that was changed since: then it is what was taken from it.
+        """
+        for index, given in enumerate(self.given):
+            message, outcome = self.messages.get(index), self.outcomes[index]
+            if message is None or outcome is Status.ACCEPTED or same_value(message.document, given):
+                yield given, outcome
+            else:
+                yield message.document, outcome
