@@ -5,6 +5,7 @@ For users who write to the items table themselves, and the durable trigger behin
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as names
@@ -12,7 +13,6 @@ from stream_sort.aws_lambda.receipts import told
 from stream_sort.aws_lambda.shapes import Shape, shape_of
 from stream_sort.core.outcomes import Advance
 from stream_sort.errors import InvalidInput, StoreMisconfigured, StreamSortError
-from stream_sort.inflight import InFlight
 
 if TYPE_CHECKING:
     from stream_sort.aws_lambda.telemetry import Telemetry
@@ -25,7 +25,6 @@ class AdvanceQueues:
     def __init__(self, sorter: Sorter, telemetry: Telemetry) -> None:
         self._sorter = sorter
         self._keys = sorter.options.keys
-        self._in_flight = InFlight(sorter.options.in_flight)
         self._telemetry = telemetry
 
     def __call__(self, event: Any, context: Any) -> dict[str, Any]:
@@ -54,10 +53,11 @@ class AdvanceQueues:
         first: dict[str, str] = {}
         strange = 0
         for record in records:
-            queue = self._queue_of(record["dynamodb"].get("Keys"))
+            keys = record["dynamodb"].get("Keys")
+            queue = self._queue_of(keys)
             if queue is None:
                 strange += 1
-            elif record.get("eventName") == "INSERT":
+            elif record.get("eventName") == "INSERT" and self._is_in_a_slot(queue, keys):
                 first.setdefault(queue, record["dynamodb"]["SequenceNumber"])
         if strange:
             self._telemetry.logger.warning(
@@ -75,10 +75,23 @@ class AdvanceQueues:
         queue = value.get("S") if isinstance(value, dict) else None
         return queue if isinstance(queue, str) else None
 
+    def _is_in_a_slot(self, queue: str, keys: dict[str, Any]) -> bool:
+        """Whether the seq of an item is a whole number; nobody else would ever speak of one that is not."""
+        number = keys[self._keys.seq].get("N")
+        if number is None or Decimal(number) % 1 == 0:
+            return True
+        self._telemetry.count(names.REJECTED)
+        self._telemetry.logger.error(
+            "an item whose seq is no whole number will never be released; delete it, and mend its writer",
+            queue=queue,
+            seq=number,
+        )
+        return False
+
     def _advance(self, queues: list[str]) -> dict[str, StreamSortError]:
         """Advance queues; the errors of those for which a retry may help."""
         failures: dict[str, StreamSortError] = {}
-        for queue, reached in zip(queues, self._in_flight.map(self._try_advance, queues), strict=True):
+        for queue, reached in zip(queues, self._sorter.in_flight.map(self._try_advance, queues), strict=True):
             if isinstance(reached, Advance):
                 self._telemetry.count(names.CURSOR_ADVANCED, len(reached))
             elif reached.retryable:

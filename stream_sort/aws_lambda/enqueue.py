@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as names
@@ -12,6 +13,7 @@ from stream_sort.aws_lambda.shapes import Shape, messages_in, shape_of
 from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError
 
 if TYPE_CHECKING:
+    from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
     from stream_sort.aws_lambda.telemetry import Telemetry
     from stream_sort.sorter import Sorter
 
@@ -23,12 +25,14 @@ class Enqueue:
 
     Whatever is not stored is put again by its source, or told to the caller; a message that can never be stored
     keeps no other from being stored. Duplicates, conflicts and late messages are outcomes, not failures.
+    `dead_letters` keeps what Kinesis would drop.
     """
 
-    def __init__(self, sorter: Sorter, telemetry: Telemetry) -> None:
+    def __init__(self, sorter: Sorter, telemetry: Telemetry, dead_letters: DeadLetterQueue | None = None) -> None:
         self._sorter = sorter
         self._keys = sorter.options.keys
         self._telemetry = telemetry
+        self._dead_letters = dead_letters
 
     def __call__(self, event: Any, context: Any) -> Any:
         """Handle one event."""
@@ -38,7 +42,7 @@ class Enqueue:
                 case Shape.MESSAGE | Shape.MESSAGES:
                     return self._answer_caller(event, shape)
                 case Shape.HTTP | Shape.REST:
-                    return answer_request(event, shape, self._keys, self._put)
+                    return answer_request(event, shape, self._keys, self._put_for_caller)
                 case Shape.SQS:
                     return self._answer_sqs(event, context)
                 case Shape.KINESIS:
@@ -49,8 +53,11 @@ class Enqueue:
                     raise InvalidInput(f"enqueue does not take {shape}; that of the items table is for advance")
 
     def _answer_caller(self, event: Any, shape: Shape) -> dict[str, Any]:
-        """The outcomes; raises only if a retry of the very same call may help all of its messages."""
-        receipts = self._put([event] if shape is Shape.MESSAGE else messages_in(event))
+        """The outcomes; raises only if a retry of the very same call may help all of its messages.
+
+        Whoever invokes asynchronously never sees them, and nothing in the event tells: hence the log.
+        """
+        receipts = self._put_for_caller([event] if shape is Shape.MESSAGE else messages_in(event))
         failures = receipts.failures
         if failures and len(failures) == len(receipts) and all(error.retryable for error in failures):
             raise failures[0]
@@ -70,16 +77,37 @@ class Enqueue:
     def _answer_kinesis(self, event: dict[str, Any]) -> dict[str, Any]:
         """Everything from the first record that may yet be stored comes again.
 
-        A record that never will be is logged and dropped: it must not hold its shard, and Kinesis has no place for
-        it. Its sequence number is in the log; the stream keeps it until its retention is over.
+        A record that never will be must not hold its shard, and Kinesis has no place for it: it is kept in the dead
+        letters. Without any, all that is left of it is its sequence number in the log.
         """
         parcels = parcels_of(event, Shape.KINESIS, self._keys)
-        failures = {name: error for name, error in self._deliver(parcels).items() if not is_own_fault(error)}
-        if len(failures) == len(parcels):
+        failures = self._deliver(parcels)
+        again = {name: error for name, error in failures.items() if not is_own_fault(error)}
+        # What lies behind the first of them comes again anyway.
+        passed = takewhile(lambda one: one[0].name not in again, zip(parcels, event["Records"], strict=True))
+        again |= self._set_aside({one.name: record for one, record in passed if one.name in failures}, failures)
+        if len(again) == len(parcels):
             # The same to AWS; an emulator that ignores partial failures then retries as well.
-            raise failures[parcels[0].name]
-        first = next((parcel.name for parcel in parcels if parcel.name in failures), None)
+            raise again[parcels[0].name]
+        first = next((parcel.name for parcel in parcels if parcel.name in again), None)
         return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
+
+    def _set_aside(self, records: dict[str, Any], failures: dict[str, StreamSortError]) -> dict[str, StreamSortError]:
+        """Keep records in the dead letters; the errors of those that could not be kept."""
+
+        def keep(name: str) -> StreamSortError | None:
+            try:
+                if self._dead_letters is not None:
+                    self._dead_letters.keep(records[name], failures[name])
+            except StreamSortError as error:
+                return error
+            return None
+
+        answers = zip(records, self._sorter.in_flight.map(keep, list(records)), strict=True)
+        lost = {name: error for name, error in answers if error is not None}
+        for name, error in lost.items():
+            self._telemetry.logger.error("a record could not be set aside", record=name, **told(error))
+        return lost
 
     def _answer_async(self, event: dict[str, Any], shape: Shape) -> None:
         """Raise what was not stored: Lambda tries the event again, and in the end keeps it in the dead letters."""
@@ -104,6 +132,14 @@ class Enqueue:
                 log = self._telemetry.logger.warning if error.retryable else self._telemetry.logger.error
                 log("a record failed", record=parcel.name, failed=len(found) or 1, **told(error))
         return failures
+
+    def _put_for_caller(self, messages: list[Any]) -> Receipts:
+        """Put, and log what was refused: the caller is told, but need not be there any more."""
+        receipts = self._put(messages)
+        if refused := receipts.refused():
+            some = refused[:MOST_PLACES_LOGGED]
+            self._telemetry.logger.warning("messages were refused", count=len(refused), refused=some)
+        return receipts
 
     def _put(self, messages: list[Any]) -> Receipts:
         receipts = put(self._sorter, messages)

@@ -50,7 +50,7 @@ def _body(event: dict[str, Any]) -> str | bytes:
 
 def _status(receipts: Receipts) -> int:
     """One status for all messages, or 207 where they differ."""
-    found = {_status_of(receipts, index) for index in range(len(receipts))} or {OK}
+    found = {_status_of(receipts, index) for index in range(len(receipts))}
     if found == {BAD_REQUEST, TOO_LARGE}:
         return BAD_REQUEST
     return found.pop() if len(found) == 1 else MIXED

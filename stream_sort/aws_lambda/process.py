@@ -1,19 +1,43 @@
-"""The `process` function: wakes in, batches to the handler, and back to Lambda only what could not be recorded."""
+"""The `process` function: wakes in, batches to the handler, and back to Lambda only what could not be recorded.
+
+A direct invoke may ask it to redrive what is parked: see `redrives`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_sort.aws_lambda import telemetry as metrics
+from stream_sort.aws_lambda.clock import time_left_of
+from stream_sort.aws_lambda.redrives import Redriving, redrive, wanted_by
 from stream_sort.aws_lambda.wakes import batch_response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from stream_sort.aws_lambda.redrives import Wanted
     from stream_sort.aws_lambda.telemetry import Telemetry
     from stream_sort.aws_lambda.wakes import WakeReader, Wakes
-    from stream_sort.consumer import Consumer
-    from stream_sort.core.consumption import Served
+    from stream_sort.core.consumption import Served, Wake
+
+
+class Woken(Redriving, Protocol):
+    """The consumer that is woken; it knows where it was asked to start, and where it does start."""
+
+    @property
+    def name(self) -> str:
+        """Under which it is registered."""
+
+    @property
+    def asked_start(self) -> str:
+        """What it was given as its start."""
+
+    @property
+    def start(self) -> str:
+        """Where it starts: as it was first registered, which is known once it has served a wake."""
+
+    def process(self, wakes: Iterable[Wake], time_left: Callable[[], float] | None = None) -> list[Served]:
+        """Serve the queues that wakes name."""
 
 
 class Process:
@@ -23,23 +47,50 @@ class Process:
     record reported back, and Lambda sends it again; when that goes for all of them, the error is raised.
     """
 
-    def __init__(self, consumer: Consumer, reader: WakeReader, telemetry: Telemetry) -> None:
+    def __init__(self, consumer: Woken, reader: WakeReader, telemetry: Telemetry) -> None:
         self._consumer = consumer
         self._reader = reader
         self._telemetry = telemetry
+        self._is_first = True
 
     def __call__(self, event: Any, context: Any) -> dict[str, Any]:
         """Handle one event."""
         with self._telemetry.invocation(context):
+            wanted = wanted_by(event)
+            if wanted is not None:
+                return self._redrive(wanted, context)
             return self._serve(self._reader.read(event), context)
+
+    def _redrive(self, wanted: Wanted, context: Any) -> dict[str, Any]:
+        """Who asks gets the answer: nothing is to be sent again."""
+        done = redrive(self._consumer, wanted, time_left_of(context))
+        if done.delivered:
+            self._telemetry.count(metrics.MESSAGES_DELIVERED, done.delivered)
+        for failed in done.failed:
+            self._telemetry.logger.error("redrive failed", extra=failed)
+        answer = done.answer()
+        self._telemetry.logger.info("redriven", extra={name: answer[name] for name in ("queues", "delivered", "left")})
+        return answer
 
     def _serve(self, found: Wakes, context: Any) -> dict[str, Any]:
         for reason in found.ignored:
             self._telemetry.logger.warning("record ignored", extra={"reason": reason})
-        served = self._consumer.process(found.wakes, _time_left(context))
+        served = self._consumer.process(found.wakes, time_left_of(context))
+        if self._is_first:
+            self._is_first = False
+            self._tell_start()
         for one in served:
             self._tell(one)
         return batch_response(found.wakes, served)
+
+    def _tell_start(self) -> None:
+        """Once a process: somebody changed `start` and may wonder why nothing came of it."""
+        asked, start = self._consumer.asked_start, self._consumer.start
+        if asked != start:
+            self._telemetry.logger.warning(
+                "start is ignored: this consumer was registered before, and starts where it was told to then",
+                extra={"consumer": self._consumer.name, "asked": asked, "start": start},
+            )
 
     def _tell(self, served: Served) -> None:
         count, logger = self._telemetry.count, self._telemetry.logger
@@ -60,9 +111,3 @@ class Process:
             logger.error("queue failed, reported back", extra=facts | {"error": str(served.error)})
         else:
             (logger.info if served.delivered else logger.debug)("queue served", extra=facts)
-
-
-def _time_left(context: Any) -> Callable[[], float] | None:
-    """Seconds until Lambda ends this run; None outside Lambda."""
-    ask = getattr(context, "get_remaining_time_in_millis", None)
-    return (lambda: ask() / 1000) if callable(ask) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from stream_sort.core.outcomes import PutResult, Status
-from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError
+from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError, Trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stream_sort.sorter import Sorter
 
 Outcome = Status | StreamSortError
+LONGEST_CLAIM = 100
 
 
 class Place(TypedDict):
@@ -56,6 +57,21 @@ class Receipts:
     def places(self, messages: Iterable[dict[str, Any]]) -> list[Place]:
         """Where messages belong."""
         return [{"queue": message[self._keys.queue], "seq": message[self._keys.seq]} for message in messages]
+
+    def refused(self) -> list[dict[str, Any]]:
+        """Each message that is not stored: its index in the call, the place it claims, and why; for a log."""
+        failed = [(index, one) for index, one in enumerate(self._outcomes) if isinstance(one, StreamSortError)]
+        return [{"message": index} | self._claim(self._messages[index]) | told(error) for index, error in failed]
+
+    def _claim(self, message: Any) -> dict[str, str | int]:
+        """The queue and seq that a message gives, right or wrong, as far as they are short."""
+        given = message if isinstance(message, dict) else {}
+        claims = {"queue": given.get(self._keys.queue), "seq": given.get(self._keys.seq)}
+        return {
+            name: value[:LONGEST_CLAIM] if isinstance(value, str) else value
+            for name, value in claims.items()
+            if isinstance(value, str | int)
+        }
 
     def answer(self) -> dict[str, Any]:
         """All of it as JSON, with no payload; `message` is the index of a refused one in the call."""
@@ -103,7 +119,7 @@ def is_own_fault(error: StreamSortError) -> bool:
 
     Any other error may be over one day, even one that needs somebody to act first, such as a lost cursor.
     """
-    return isinstance(error, InvalidInput | SequenceConflict)
+    return isinstance(error, InvalidInput | SequenceConflict | Trimmed)
 
 
 def _outcomes(messages: list[Any], result: PutResult) -> list[Outcome]:

@@ -6,13 +6,11 @@ import json
 import math
 from typing import Any
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from stream_sort.aws_lambda.sqs_client import make_sqs_client
 from stream_sort.core.consumption import LONGEST_DELAY
 from stream_sort.errors import StoreUnavailable
-from stream_sort.settings import aws_region
 
 
 class RetryQueue:
@@ -38,7 +36,5 @@ class RetryQueue:
     def _sqs(self) -> Any:
         if self._client is None:
             # Made when first needed: most runs never park a queue.
-            session = boto3.session.Session()
-            config = Config(user_agent="stream_sort", retries={"mode": "standard", "total_max_attempts": 3})
-            self._client = session.client("sqs", region_name=session.region_name or aws_region(), config=config)
+            self._client = make_sqs_client()
         return self._client

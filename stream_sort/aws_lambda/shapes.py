@@ -38,7 +38,8 @@ def shape_of(event: object, keys: KeyNames) -> Shape:
     shape = _aws_shape(event)
     if shape is None and _is_list(event):
         shape = Shape.MESSAGES
-    if shape is None and isinstance(event, dict) and {keys.queue, keys.seq} <= event.keys():
+    if shape is None and isinstance(event, dict) and {keys.queue, keys.seq} & event.keys():
+        # One field of the two tells what was meant; the put says which one is missing.
         shape = Shape.MESSAGE
     if shape is None:
         known = ", ".join(Shape)
@@ -58,10 +59,16 @@ def is_message(document: object, keys: KeyNames) -> bool:
 
 
 def messages_in(document: Any) -> list[Any]:
-    """The messages of a list, of `{"messages": [...]}`, or the document as the only one."""
+    """The messages of a list, of `{"messages": [...]}`, or the document as the only one.
+
+    InvalidInput for an empty list, from wherever: most sources would never learn that nothing was stored.
+    """
     if not _is_list(document):
         return [document]
-    return list(document if isinstance(document, list) else document["messages"])
+    messages = list(document if isinstance(document, list) else document["messages"])
+    if not messages:
+        raise InvalidInput("an empty list, which holds no message; send one message, or a list of at least one")
+    return messages
 
 
 def is_sns_envelope(document: object) -> bool:

@@ -47,7 +47,8 @@ class WakeReader:
         records = event.get("Records") if isinstance(event, dict) else None
         if not isinstance(records, list):
             raise InvalidInput(
-                "no batch of records: a consumer is woken by its cursor table's stream or its retry queue"
+                "no batch of records: a consumer is woken by its cursor table's stream or its retry queue; "
+                'by hand, {"redrive": {"queue": "..."}} or {"redrive": "parked"} tries again what is parked'
             )
         found = Wakes()
         for record in records:

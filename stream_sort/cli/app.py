@@ -9,7 +9,7 @@ try:
 except ImportError:
     raise SystemExit("stream-sort: the command line is an extra: pip install '.[cli]' in its folder") from None
 
-from stream_sort.cli import local
+from stream_sort.cli import local, replay
 
 app = typer.Typer(
     help="Store messages as they come, release every queue in order.",
@@ -18,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(local.app, name="local")
+replay.add_jobs(app)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it with the option's value

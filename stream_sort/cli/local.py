@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.errors import LocalStackFailed, StreamSortError
+from stream_sort.core.json_text import loads
+from stream_sort.errors import InvalidInput, LocalStackFailed, StreamSortError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +99,11 @@ def invoke(
 ) -> None:
     """Run a function with an event, and print what it answers."""
     with _plain_errors():
-        typer.echo(json.dumps(_running(home).invoke(function, _read_event(event)), indent=2))
+        from stream_sort.local.samples import with_names_of  # noqa: PLC0415  # as all imports of commands
+
+        given = read_event(event)
+        stack = _running(home)
+        typer.echo(json.dumps(stack.invoke(function, with_names_of(stack.outputs, given)), indent=2))
 
 
 @app.command()
@@ -163,7 +168,13 @@ def _parameters(settings: list[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _read_event(text: str) -> Any:
+def read_event(text: str) -> Any:
+    """The event of an argument: JSON, a file with it, or - for stdin.
+
+    Read strictly: of a field given twice, Lambda's own parser would drop one and say nothing.
+    """
+    if not text.strip():
+        raise LocalStackFailed("no event: give JSON, or a file with it, such as events/enqueue_direct_one.json")
     source = "the event"
     try:
         if text == "-":
@@ -171,11 +182,13 @@ def _read_event(text: str) -> Any:
         elif not text.lstrip().startswith(("{", "[", '"')):
             source = text
             text = Path(text).read_text(encoding="utf-8")
-        return json.loads(text)
+        return loads(text)
     except OSError as error:
         raise LocalStackFailed(f"{source}: {error.strerror}") from error
-    except ValueError as error:
-        raise LocalStackFailed(f"{source} is not JSON: {error}") from error
+    except UnicodeDecodeError as error:
+        raise LocalStackFailed(f"{source} is not text: {error}") from error
+    except InvalidInput as error:
+        raise LocalStackFailed(f"{source}: {error}") from error
 
 
 def _program() -> str:

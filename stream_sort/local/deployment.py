@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stream_sort.local.handler_trial import try_handler
 from stream_sort.local.project import HandlerFile, project_root
 from stream_sort.local.sam import STACK, Sam
 
@@ -33,6 +34,8 @@ def deploy(
     if record.handler:
         file = HandlerFile.parse(record.handler)
         file.copy_to(sam.build_dir / "ProcessFunction")
+        # Now with what the function will have, and no more.
+        try_handler(file, bare=[sam.build_dir / "ProcessFunction", sam.build_dir / "StreamSortLayer" / "python"])
         parameters["Handler"] = file.reference
     report("deploying template.yaml (sam deploy)")
     with closing(aws.client("s3")) as s3:

@@ -65,6 +65,13 @@ class DetachedMiniStack(MiniStack):
         self._fifo.unlink(missing_ok=True)
         shutil.rmtree(self.state_dir, ignore_errors=True)
 
+    def log_lines(self) -> list[str]:
+        """See MiniStack; whoever started it."""
+        try:
+            return (self.home / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return []
+
     @property
     def _fifo(self) -> Path:
         return self.home / "leash"

@@ -133,6 +133,14 @@ class MiniStack:
         if self._state_dir != Path():
             shutil.rmtree(self._state_dir, ignore_errors=True)
 
+    def log_lines(self) -> list[str]:
+        """What it wrote so far."""
+        if self._log is None:
+            return []
+        # pread: the file's own offset is where the child writes.
+        number = self._log.fileno()
+        return os.pread(number, os.fstat(number).st_size, 0).decode(errors="replace").splitlines()
+
     def _prepare(self) -> None:
         """Choose the port, make the folder and open the log."""
         self.port = free_port()
@@ -194,21 +202,14 @@ class MiniStack:
 
     def _tell_downloads(self) -> None:
         """Pass on what the installer writes when packages are not there yet."""
-        lines = self._log_lines()
+        lines = self.log_lines()
         for line in lines[self._told :]:
             if line.startswith("Downloading "):
                 self._report(f"downloading {line.removeprefix('Downloading ')}, once for this machine")
         self._told = len(lines)
 
-    def _log_lines(self) -> list[str]:
-        if self._log is None:
-            return []
-        # pread: the file's own offset is where the child writes.
-        number = self._log.fileno()
-        return os.pread(number, os.fstat(number).st_size, 0).decode(errors="replace").splitlines()
-
     def _log_tail(self) -> str:
-        lines = self._log_lines()[-LOG_TAIL:]
+        lines = self.log_lines()[-LOG_TAIL:]
         return " Its log ends with:\n" + "\n".join(f"    {line}" for line in lines) if lines else " It wrote no log."
 
 

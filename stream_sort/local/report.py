@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from stream_sort.local.stack import LocalStack
 
 URL = "Url"
+# Outputs that are commands; and the one URL that is not a queue's.
+COMMANDS = {"TryIt", "StartArchive"}
+API = "ApiUrl"
 
 
 def describe(stack: LocalStack) -> dict[str, Any]:
@@ -34,7 +38,11 @@ def describe(stack: LocalStack) -> dict[str, Any]:
 def summary(stack: LocalStack, program: str) -> str:
     """What runs, what is in it, and what to try first."""
     now = describe(stack)
-    named = {name: value for name, value in stack.outputs.items() if not name.endswith(URL) and name != "TryIt"}
+    named = {
+        name: value
+        for name, value in stack.outputs.items()
+        if name == API or not (name.endswith(URL) or name in COMMANDS)
+    }
     width = max(map(len, [*named, *now["messages"]]))
     lines = [f"the local stack is up: {stack.endpoint}  (files and logs: {stack.home})", ""]
     lines += [f"  {name:{width}}  {value}" for name, value in named.items()]
@@ -45,7 +53,7 @@ def summary(stack: LocalStack, program: str) -> str:
 
 
 def _first_commands(stack: LocalStack, program: str) -> list[str]:
-    example = '[{"queue": "ada", "seq": 1}, {"queue": "ada", "seq": 0}]'
+    example = _example(stack)
     aws = f"AWS_ENDPOINT_URL={stack.endpoint} AWS_DEFAULT_REGION={REGION}"
     aws += f" AWS_ACCESS_KEY_ID={ACCESS_KEY} AWS_SECRET_ACCESS_KEY={ACCESS_KEY}"
     lines = [
@@ -58,7 +66,22 @@ def _first_commands(stack: LocalStack, program: str) -> list[str]:
     ]
     if "SinkQueueUrl" in stack.outputs:
         lines.append(f"  aws sqs receive-message --queue-url {stack.outputs['SinkQueueUrl']}")
+    if API in stack.outputs:
+        lines += ["The HTTP API, which tells its stacks apart by the host", f"  {_api_call(stack, example)}"]
     return [*lines, "When done", f"  {program} local down"]
+
+
+def _example(stack: LocalStack) -> str:
+    """Two messages, out of order, as this stack wants them."""
+    given = stack.record.parameters
+    queue, seq, first = given.get("QueueKey", "queue"), given.get("SeqKey", "seq"), int(given.get("FirstSeq", "0"))
+    return json.dumps([{queue: "ada", seq: first + 1}, {queue: "ada", seq: first}])
+
+
+def _api_call(stack: LocalStack, example: str) -> str:
+    host = f"{stack.outputs[API].split('//')[1].split('.')[0]}.execute-api.localhost"
+    signed = f"curl --aws-sigv4 aws:amz:{REGION}:execute-api --user {ACCESS_KEY}:{ACCESS_KEY} -H 'Host: {host}'"
+    return f"{signed} -d '{example}' {stack.endpoint}/messages"
 
 
 def _messages(stack: LocalStack) -> dict[str, int]:
@@ -69,5 +92,5 @@ def _messages(stack: LocalStack) -> dict[str, int]:
         return {
             name: int(client.get_queue_attributes(QueueUrl=url, AttributeNames=[wanted])["Attributes"][wanted])
             for name, url in urls.items()
-            if name != "Api"
+            if name != API.removesuffix(URL)
         }

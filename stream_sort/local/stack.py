@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from stream_sort.errors import LocalStackFailed
 from stream_sort.local.deployment import allow, deploy
 from stream_sort.local.detached import DetachedMiniStack
+from stream_sort.local.handler_trial import try_handler
+from stream_sort.local.init_errors import init_errors
 from stream_sort.local.ministack import MiniStack
 from stream_sort.local.parameters import check_parameters
 from stream_sort.local.ports import choose_port
@@ -166,14 +168,15 @@ class LocalStack:
         return said
 
     def logs(self, step: str, since: int = 0) -> list[LogLine]:
-        """What a function wrote, oldest first; `since` is in milliseconds."""
-        self.function(step)
+        """What a function wrote, and why it did not start, oldest first; `since` is in milliseconds."""
+        unstarted = init_errors(self._aws.log_lines(), self.function(step))
         with closing(self.client("logs")) as client:
             pages = client.get_paginator("filter_log_events").paginate(
                 logGroupName=f"/stream-sort/{STACK}/{step}", startTime=since
             )
             events = [event for page in pages for event in page["events"]]
         lines = [LogLine(event["timestamp"], step, event["message"].rstrip("\n")) for event in events]
+        lines += [LogLine(at, step, text) for at, text in unstarted if at >= since]
         return sorted(lines, key=lambda line: line.at)
 
     def workers(self, step: str) -> list[int]:
@@ -205,7 +208,10 @@ def _folder(home: Path | None) -> Path:
 def _wanted(handler: str | None, parameters: Mapping[str, str] | None) -> Record:
     """What is asked for; a handler or a parameter that cannot work is refused before anything is started."""
     check_parameters(parameters or {})
-    return Record(0, dict(parameters or {}), str(HandlerFile.parse(handler)) if handler else None)
+    file = HandlerFile.parse(handler) if handler else None
+    if file is not None:
+        try_handler(file)
+    return Record(0, dict(parameters or {}), str(file) if file else None)
 
 
 def _saved(record: Record, home: Path) -> Record:

@@ -33,14 +33,14 @@ class Kind:
 SINKS = {
     "log": Kind("log", "LogSink", "", r"", "empty: the log sink has no target"),
     "sqs-fifo": Kind(
-        "sqs_fifo",
-        "SqsFifoSink",
+        "fifo",
+        "sqs_fifo_sink",
         "sqs",
         r"https?://\S+/\d+/[\w-]+\.fifo",
         "the URL of a queue whose name ends in .fifo",
     ),
     "sns-fifo": Kind(
-        "sns_fifo", "SnsFifoSink", "sns", ARN + r"sns:[^:\s]+:\d+:[\w-]+\.fifo", "the ARN of a topic that ends in .fifo"
+        "fifo", "sns_fifo_sink", "sns", ARN + r"sns:[^:\s]+:\d+:[\w-]+\.fifo", "the ARN of a topic that ends in .fifo"
     ),
     "kinesis": Kind(
         "kinesis",
@@ -82,7 +82,7 @@ def make_sink(settings: SinkSettings, client: Any = None) -> Callable[[Batch], i
     return cast("Callable[[Batch], int | None]", sink)
 
 
-def make_client(service: str) -> Any:
+def make_client(service: str, *, region: str | None = None, endpoint_url: str | None = None) -> Any:
     """A client for one service, in the region of the environment; AWS_ENDPOINT_URL is honoured by the SDK."""
     import boto3  # noqa: PLC0415  # the log sink needs no SDK
     from botocore.config import Config  # noqa: PLC0415  # as above
@@ -90,9 +90,9 @@ def make_client(service: str) -> Any:
 
     try:
         session = boto3.session.Session()
-        return session.client(
-            service, region_name=session.region_name or aws_region(), config=Config(**_config_of(service))
-        )
+        where = region or session.region_name or aws_region()
+        config = Config(**_config_of(service))
+        return session.client(service, region_name=where, endpoint_url=endpoint_url, config=config)
     except NoRegionError as error:
         raise SettingsError("no AWS region is set; set AWS_REGION, or pass client=") from error
     except (BotoCoreError, ValueError) as error:

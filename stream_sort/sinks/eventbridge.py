@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import HandlerProblem
-from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries
+from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries, refused
 
 if TYPE_CHECKING:
     from stream_sort.core.batch import Batch
@@ -41,7 +40,8 @@ class EventBridgeSink:
         answer = self._client.put_events(Entries=[self._event(entry) for entry in piece])
         for entry, result in zip(piece, answer["Entries"], strict=True):
             if "EventId" not in result:
-                raise HandlerProblem(f"PutEvents failed: {result.get('ErrorCode')}: {result.get('ErrorMessage')}")
+                code = result.get("ErrorCode")
+                raise refused(code, f"PutEvents failed: {code}: {result.get('ErrorMessage')}")
             progress.last_done = entry.seq
 
     def _event(self, entry: Entry) -> dict[str, str]:

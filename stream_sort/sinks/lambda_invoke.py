@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import HandlerProblem, shown
+from stream_sort.errors import HandlerProblem, TryLater, shown
 from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries
 
 if TYPE_CHECKING:
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 # Lambda takes 6 MB (6,291,456 bytes); what is left is for the queue's name, the seqs and the brackets.
 MAX_BYTES = 6_000_000
 MAX_COUNT = 10_000
+# What Lambda says of a function whose code could not be loaded: no message got as far as that.
+NEVER_BEGAN = frozenset(
+    {
+        "Runtime.HandlerNotFound",
+        "Runtime.ImportModuleError",
+        "Runtime.InvalidEntrypoint",
+        "Runtime.InvalidWorkingDir",
+        "Runtime.MalformedHandlerName",
+        "Runtime.UserCodeSyntaxError",
+    }
+)
 
 
 class LambdaSink:
@@ -50,7 +61,8 @@ class LambdaSink:
         )
         told = _document(answer["Payload"].read())
         if answer.get("FunctionError"):
-            raise HandlerProblem(f"the function failed: {told.get('errorType')}: {told.get('errorMessage')}")
+            problem = f"the function failed: {told.get('errorType')}: {told.get('errorMessage')}"
+            raise TryLater(problem) if told.get("errorType") in NEVER_BEGAN else HandlerProblem(problem)
         return _last_done(told.get("last_done"), after, through)
 
 

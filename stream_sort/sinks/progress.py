@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from stream_sort.core.json_text import dumps
-from stream_sort.errors import HandlerProblem, PartlyDone, StreamSortError
+from stream_sort.errors import HandlerProblem, PartlyDone, StreamSortError, TryLater
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,6 +17,27 @@ if TYPE_CHECKING:
     from stream_sort.core.batch import Batch
 
 REASON_LENGTH = 500
+TOO_LARGE = 413
+# What targets say of a message that they will never take. All else is their own state, or the network's: it passes, or
+# somebody mends it.
+OWN_FAULTS = frozenset(
+    {
+        "BatchRequestTooLong",
+        "InvalidArgument",
+        "InvalidArgumentException",
+        "InvalidAttributeValue",
+        "InvalidMessageContents",
+        "InvalidParameter",
+        "InvalidParameterValue",
+        "InvalidParameterValueException",
+        "InvalidRequestContentException",
+        "MalformedDetail",
+        "ParameterValueInvalid",
+        "RequestTooLargeException",
+        "ValidationError",
+        "ValidationException",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +53,8 @@ class Progress:
     """Notes the last message that is known to be delivered with all before it; use it around the sending.
 
     An error of AWS, or one of ours, leaves as a HandlerProblem that names queue, seq and sink when nothing
-    was done, else as PartlyDone from it. So whoever tries again starts at the message that failed.
+    was done, else as PartlyDone from it. So whoever tries again starts at the message that failed. What is not the
+    message's own fault is a TryLater.
     """
 
     def __init__(self, batch: Batch, sink: str) -> None:
@@ -48,7 +70,8 @@ class Progress:
     ) -> None:
         if not isinstance(error, ClientError | BotoCoreError | StreamSortError):
             return
-        problem = HandlerProblem(
+        kind = HandlerProblem if _is_own_fault(error) else TryLater
+        problem = kind(
             f"queue {self._batch.queue!r}, seq {self._failed()}: {self._sink}: {_reason(error)[:REASON_LENGTH]}"
         )
         problem.__cause__ = error
@@ -88,6 +111,22 @@ def check_size(size: int, limit: int) -> None:
             f"the message takes {size:,} bytes as JSON, over the limit of {limit:,}; "
             "put the payload into S3 and its address into the message, or discard it"
         )
+
+
+def refused(code: object, text: str) -> HandlerProblem:
+    """The error for what a target answered with a code: the message's own fault, or not."""
+    return HandlerProblem(text) if code in OWN_FAULTS else TryLater(text)
+
+
+def _is_own_fault(error: Exception) -> bool:
+    if isinstance(error, ClientError):
+        # SQS puts a prefix before its older codes.
+        code = str(error.response.get("Error", {}).get("Code", "")).rpartition(".")[2]
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return code in OWN_FAULTS or status == TOO_LARGE
+    if isinstance(error, StreamSortError):
+        return not isinstance(error, TryLater)
+    return isinstance(error, ParamValidationError)
 
 
 def _reason(error: Exception) -> str:

@@ -120,6 +120,22 @@ def test_i7_a_queue_that_no_retry_will_advance_does_not_hold_the_shard(
     assert [(record["queue"], record["error"]) for record in told.logs(logging.ERROR)] == [("lost", "CursorLost")]
 
 
+@pytest.mark.parametrize("number", ["1.5", "-0.5", "1E-3"])
+def test_an_item_with_a_seq_that_is_no_whole_number_is_told_and_holds_up_nobody(
+    advance: Any, dynamo: Table, sorter: StreamSorter, told: Told, number: str
+) -> None:
+    write(dynamo, "q", 0, 1)
+    dynamo.client.put_item(TableName="Items", Item={"queue": {"S": "q"}, "seq": {"N": number}})
+    event = stream("q", "q", "q")
+    event["Records"][1]["dynamodb"]["Keys"]["seq"]["N"] = number
+    assert advance(event) == {"batchItemFailures": []}
+    assert sorter.position("q") == 1
+    assert told.metrics() == {"Rejected": 1, "CursorAdvanced": 2}
+    (logged,) = told.logs(logging.ERROR)
+    assert (logged["queue"], logged["seq"]) == ("q", number)
+    assert "will never be released" in logged["text"]
+
+
 def test_a_missing_table_is_raised_until_somebody_puts_it_right(advance: Any, dynamo: Table) -> None:
     dynamo.client.delete_table(TableName="Cursor")
     with pytest.raises(TableNotFound):

@@ -25,6 +25,7 @@ ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "y",
     "STREAM_SORT_ITEMS_TABLE": "Items",
     "STREAM_SORT_CURSOR_TABLE": "Cursor",
+    "STREAM_SORT_CONTROL_TABLE": "Control",
     "STREAM_SORT_IN_FLIGHT": "1",
 }
 
@@ -60,14 +61,14 @@ def test_enqueue_and_advance_work_on_the_tables_that_the_environment_names(
     assert sorter.position("orders-17") == 4
 
 
-@pytest.mark.parametrize("step", ["enqueue", "advance"])
+@pytest.mark.parametrize("step", ["enqueue", "advance", "process", "sweep"])
 def test_garbage_is_collected_again_once_a_function_is_loaded(handler_of: Any, step: str) -> None:
     handler_of(step)
     gc.unfreeze()
     assert gc.isenabled()
 
 
-@pytest.mark.parametrize("step", ["enqueue", "advance"])
+@pytest.mark.parametrize("step", ["enqueue", "advance", "process", "sweep"])
 def test_i9_a_function_without_a_table_says_which_variable_to_set(
     handler_of: Any, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

@@ -92,7 +92,7 @@ def test_every_outcome_is_told_with_its_place_and_every_refusal_with_its_index(
         "Rejected": 2,
         "CursorAdvanced": 2,
     }
-    warned = {record["text"]: record["places"] for record in told.logs(logging.WARNING)}
+    warned = {record["text"]: record["places"] for record in told.logs(logging.WARNING) if "places" in record}
     assert warned == {"conflicts": [message(0)], "late": [message(1)]}
 
 
@@ -122,10 +122,30 @@ def test_a_message_with_the_fields_of_an_event_is_a_message(enqueue: Any, sorter
     assert list(sorter.read("orders-17")) == [message(0, **fields), message(1, **fields)]
 
 
-@pytest.mark.parametrize("event", [None, 5, "text", {}, {"Records": []}, {"queue": "q"}, {"detail": {}}], ids=repr)
+@pytest.mark.parametrize("event", [None, 5, "text", {}, {"Records": []}, {"detail": {}}], ids=repr)
 def test_i9_an_event_of_no_known_shape_is_told_the_shapes_there_are(enqueue: Any, event: Any) -> None:
     with pytest.raises(InvalidInput, match=r"known are one message, a list .*an SQS batch.*'queue' and 'seq'"):
         enqueue(event)
+
+
+@pytest.mark.parametrize(("given", "missing"), [({"queue": "q"}, "seq"), ({"seq": 0}, "queue")])
+def test_i9_a_message_without_its_queue_or_seq_is_refused_alone_as_in_a_list(
+    enqueue: Any, given: Any, missing: str
+) -> None:
+    (alone,) = enqueue(given)["rejected"]
+    assert [alone] == enqueue([given])["rejected"]
+    assert f"no field {missing!r}" in alone["reason"]
+
+
+def test_what_a_caller_may_never_read_is_logged_without_its_payload(enqueue: Any, told: Told) -> None:
+    refused = [message("x", text="secret"), {"seq": 5, "text": "secret"}, ["secret"]]
+    enqueue([message(0), *refused])
+    (logged,) = told.logs(logging.WARNING)
+    assert (logged["text"], logged["count"]) == ("messages were refused", 3)
+    places = [(one["message"], one.get("queue"), one.get("seq")) for one in logged["refused"]]
+    assert places == [(1, "orders-17", "x"), (2, None, 5), (3, None, None)]
+    assert all(one["error"] == "InvalidMessage" for one in logged["refused"])
+    assert "secret" not in told.everything()
 
 
 def test_a_batch_of_a_table_stream_is_sent_to_advance(enqueue: Any, sample: Any) -> None:
@@ -191,8 +211,22 @@ def test_a_batch_of_poison_alone_is_reported_and_not_raised(enqueue: Any) -> Non
     assert failed(enqueue(sqs("poison", "", "[[]]"))) == ["id-0", "id-1", "id-2"]
 
 
+@pytest.mark.parametrize("nothing", [[], {"messages": []}], ids=str)
+def test_i9_an_empty_list_is_refused_wherever_it_comes_from(
+    enqueue: Any, sorter: StreamSorter, told: Told, nothing: Any
+) -> None:
+    with pytest.raises(InvalidInput, match="holds no message"):
+        enqueue(nothing)
+    assert failed(enqueue(sqs(nothing, message(0)))) == ["id-0"]
+    assert sorter.position("orders-17") == 0
+    assert told.metrics() == {"MessagesAccepted": 1, "Rejected": 1, "CursorAdvanced": 1}
+    assert [(log["record"], "holds no message" in log["reason"]) for log in told.logs(logging.ERROR)] == [
+        ("id-0", True)
+    ]
+
+
 def test_a_body_of_several_messages_fails_with_any_of_them(enqueue: Any, sorter: StreamSorter) -> None:
-    assert failed(enqueue(sqs([message(0), message(1)], [message(2), {"queue": "orders-17"}], []))) == ["id-1"]
+    assert failed(enqueue(sqs([message(0), message(1)], [message(2), {"queue": "orders-17"}]))) == ["id-1"]
     assert sorter.position("orders-17") == 2
 
 

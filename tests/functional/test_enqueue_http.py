@@ -67,7 +67,8 @@ def test_messages_that_fare_differently_are_answered_with_207(enqueue: Any, samp
     ("body", "status"),
     [
         ([message(0), message(1)], 200),
-        ([], 200),
+        ([], 400),
+        ({"messages": []}, 400),
         ("not JSON", 400),
         ('{"queue": "orders-17", "seq": 0, "seq": 1}', 400),
         ({"no": "message"}, 400),

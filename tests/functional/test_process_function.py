@@ -115,11 +115,42 @@ def test_released_messages_come_to_an_sqs_fifo_queue_in_order(deployed: Deployed
     assert len({message["Attributes"]["MessageGroupId"] for message in sent}) == 2
 
 
+def test_a_start_that_is_changed_later_is_ignored_and_logged_once(deployed: Deployed, sample: Any, told: Told) -> None:
+    def ignored() -> list[tuple[str, str, str]]:
+        found = [log for log in told.logs() if log["text"].startswith("start is ignored")]
+        return [(log["consumer"], log["asked"], log["start"]) for log in found]
+
+    deployed.load(sink="log", start="1")(sample("process_cursor_stream"))
+    assert ignored() == []
+    process = deployed.load(sink="log", start="latest")
+    process(sample("process_cursor_stream"))
+    process(sample("process_cursor_stream"))
+    assert ignored() == [("process", "latest", "1")]
+
+
 def test_a_wake_of_the_retry_queue_serves_its_queue_only(deployed: Deployed, sample: Any, told: Told) -> None:
     assert deployed.load(sink="log")(sample("process_retry_queue")) == {"batchItemFailures": []}
     measured = told.metrics()
     # The first run ever registers its consumer, and makes the checkpoint.
     assert measured == {"MessagesDelivered": 3, "StoreRequests": 7}
+
+
+def test_a_sink_that_was_missing_is_given_all_once_it_is_there_and_the_queue_redriven(
+    deployed: Deployed, sample: Any, told: Told
+) -> None:
+    url = "https://sqs.eu-west-1.amazonaws.com/123456789012/out.fifo"
+    process = deployed.load(sink="sqs-fifo", sink_target=url, max_attempts="1", on_poison="dead_letter")
+    assert process(sample("process_cursor_stream")) == {"batchItemFailures": []}
+    assert told.metrics()["QueuesParked"] == 2
+    assert {log["attempts"] for log in told.logs() if log["text"] == "queue parked"} == {0}
+    again = process(sample("process_redrive"))
+    assert (again["queues"], again["delivered"], again["failed"]) == (1, 0, 1)
+    assert again["errors"][0]["error"].startswith("TryLater: queue 'orders-17', seq 0: SQS queue https")
+    deployed.sqs.create_queue(QueueName="out.fifo", Attributes={"FifoQueue": "true"})
+    done = process(sample("process_redrive"))
+    assert done == {"queues": 1, "delivered": 3, "failed": 0, "errors": [], "left": 0}
+    assert process({"redrive": "parked"})["delivered"] == 1
+    assert len(deployed.take(url)) == 4
 
 
 @pytest.fixture
@@ -202,7 +233,7 @@ def consumer(dynamo: Table) -> OrderedConsumer:
     consumer = OrderedConsumer("process", lambda _: None, sorter=sorter)
     consumer.create_tables()
     sorter.put_many([{"queue": queue, "seq": 0} for queue in ("orders-17", "orders-18")])
-    consumer.checkpoint("orders-17")
+    consumer.process([])
     return consumer
 
 

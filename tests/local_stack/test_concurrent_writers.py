@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.local.streams import broken_link, cursor_changes, stream_records
 from tests.local_stack.crew import Killer, WriterProcess
+from tests.local_stack.streams import broken_link, cursor_changes, stream_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from stream_sort import StreamSorter
-from stream_sort.local.streams import cursor_changes
+from tests.local_stack.streams import cursor_changes
 
 QUEUES = ("ada", "bob")
 MESSAGES = 120

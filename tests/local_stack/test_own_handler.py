@@ -1,4 +1,4 @@
-"""A user's own handler in the deployed app: effects that happen once, and a message it never takes."""
+"""A user's own handler in the deployed app: effects that happen once, a message it never takes, and one it dies of."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from stream_sort.core.precaution import ENDED
 from stream_sort.local.stack import LocalStack
 from tests.local_stack.app import App, eventually
 
@@ -19,10 +20,14 @@ pytestmark = pytest.mark.ministack
 
 QUEUES, EACH, KILLS = 3, 80, 4
 HANDLER = """
+import os
+
 ONE = {":one": 1}
 
 def handle(batch):
     for message in batch:
+        if message.get("deadly"):
+            os._exit(1)
         if message.get("poison"):
             raise ValueError("this one never")
         key = {"id": f"{batch.queue}/{message['seq']}"}
@@ -34,7 +39,8 @@ def handle(batch):
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     file = tmp_path_factory.mktemp("handler") / "pay.py"
     file.write_text(HANDLER)
-    parameters = {"MaxAttempts": "2", "OnPoison": "park"}
+    # The shortest run there is: after that time a run is known to be over, and may have died.
+    parameters = {"MaxAttempts": "2", "OnPoison": "park", "ProcessTimeout": "10"}
     with LocalStack.leashed(handler=f"{file}:handle", parameters=parameters) as stack:
         with closing(stack.client("dynamodb")) as dynamodb:
             dynamodb.create_table(
@@ -97,3 +103,23 @@ def test_the_function_says_in_its_logs_why_a_queue_is_parked(app: App) -> None:
     assert lines
     assert "ValueError: this one never" in lines[0]
     assert Path(__file__).name not in lines[0]
+
+
+def test_a_message_that_kills_its_process_parks_its_queue_in_the_end_and_the_rest_goes_on(app: App) -> None:
+    app.put({"queue": "fatal", "seq": 0}, {"queue": "fatal", "seq": 1, "deadly": True}, {"queue": "fatal", "seq": 2})
+    app.put({"queue": "well", "seq": 0}, {"queue": "well", "seq": 1})
+    process = app.consumer("process")
+    assert eventually(lambda: process.checkpoint("well") == 1, seconds=60)
+
+    def stays() -> bool:
+        # The schedule does so once a minute.
+        app.stack.invoke("sweep", {})
+        return [(one.queue, one.seq, one.next_try) for one in process.parked()] == [("fatal", 1, None)]
+
+    assert eventually(stays, seconds=240, every=2.0)
+    (parked,) = process.parked()
+    assert (parked.attempts, parked.error) == (2, ENDED)
+    assert paid(app, "fatal") == {0: 1}
+    process.discard("fatal", 1, reason="a test")
+    assert eventually(lambda: process.checkpoint("fatal") == 2)
+    assert paid(app, "fatal") == {0: 1, 2: 1}

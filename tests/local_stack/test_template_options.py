@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
+import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +20,7 @@ from botocore.credentials import Credentials
 from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.ports import free_port
 from stream_sort.local.record import Record
+from stream_sort.local.report import summary
 from stream_sort.local.stack import LocalStack
 from stream_sort.local.tools import ACCESS_KEY, REGION
 
@@ -37,6 +41,8 @@ OPTIONS = {
     "SinkTarget": ARN.format("sqs", "mine.fifo"),
     "Start": "latest",
     "CapacityMode": "provisioned",
+    "ArchiveBucket": "Enabled",
+    "Tracing": "Active",
     "AlarmTopic": ARN.format("sns", "alarms"),
 }
 
@@ -78,6 +84,20 @@ def test_records_of_a_kinesis_stream_come_out_in_order(stack: LocalStack) -> Non
     assert sunk(stack, "kinesis", 2) == [1, 2]
 
 
+def test_a_poison_record_of_kinesis_is_kept_in_the_dead_letters(stack: LocalStack) -> None:
+    with closing(stack.client("kinesis")) as kinesis, closing(stack.client("sqs")) as sqs:
+        kinesis.put_record(StreamName="source", PartitionKey="any", Data=b"poison")
+        url, deadline = stack.outputs["EnqueueDeadLettersUrl"], time.monotonic() + 60
+        while not (got := sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1, MessageAttributeNames=["All"])).get(
+            "Messages"
+        ):
+            assert time.monotonic() < deadline
+    (one,) = got["Messages"]
+    assert one["Body"] == "poison"
+    assert one["MessageAttributes"]["stream"]["StringValue"] == OPTIONS["KinesisSource"]
+    assert one["MessageAttributes"]["error"]["StringValue"] == "InvalidInput"
+
+
 def test_what_others_write_to_the_items_table_is_released_by_its_stream(stack: LocalStack) -> None:
     with closing(stack.client("dynamodb")) as dynamodb:
         for number in ("2", "1"):
@@ -109,6 +129,18 @@ def test_the_http_api_takes_signed_requests_only(stack: LocalStack) -> None:
     assert sunk(stack, "http", 1) == [1]
 
 
+def test_the_summary_shows_the_http_api_and_how_to_call_it_here(stack: LocalStack) -> None:
+    said = summary(stack, "stream-sort")
+    assert stack.outputs["ApiUrl"] in said
+    (command,) = [line for line in said.splitlines() if "curl" in line]
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl to try it with")
+    words = [*shlex.split(command), "--silent", "--noproxy", "*"]
+    answer = json.loads(subprocess.run(words, check=True, capture_output=True, timeout=60).stdout)
+    assert answer["accepted"] == 2
+    assert sunk(stack, "ada", 2) == [1, 2]
+
+
 def post(url: str, headers: dict[str, str], body: bytes) -> int:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -128,3 +160,13 @@ def test_alarms_and_tables_are_as_the_options_say(stack: LocalStack) -> None:
         table = dynamodb.describe_table(TableName=stack.outputs["CursorTable"])["Table"]
     assert int(table["ProvisionedThroughput"]["WriteCapacityUnits"]) == 25
     assert "SinkQueueUrl" not in stack.outputs
+
+
+def test_the_archive_is_a_private_bucket_that_keeps_older_versions(stack: LocalStack) -> None:
+    bucket = stack.outputs["ArchiveBucket"]
+    with closing(stack.client("s3")) as s3:
+        s3.put_object(Bucket=bucket, Key="archive/some", Body=b"any")
+        assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Enabled"
+        closed = s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
+    assert set(closed.values()) == {True}
+    assert "SparkApplication" not in stack.outputs

@@ -42,7 +42,7 @@ def run(traffic: Traffic, *, keep: bool = False) -> int:
         view.step(f"Deploy template.yaml to a local AWS (no Docker, no account, {stays})")
         stack = _deploy(view, keep=keep)
         try:
-            return 0 if _Demo(view, traffic, stack).play() else 1
+            return 0 if _Demo(view, traffic, stack, keep=keep).play() else 1
         finally:
             if not keep:
                 stack.down()
@@ -65,6 +65,19 @@ def _this_command() -> str:
     """The command as the user can type it: by its path if it lies below this folder."""
     program = Path(sys.argv[0]).absolute()
     return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else "stream-sort"
+
+
+def what_next(command: str, *, keep: bool) -> list[str]:
+    """What to try after a demo, and what it left running."""
+    first = ["\n   Next: the same to play with     {} local up"]
+    if keep:
+        first = [
+            "\n   The stack is still up.",
+            "Next: what is in it             {} local status",
+            "      end it                    {} local down",
+        ]
+    own = "      your own handler          {} local up --handler my_handler.py:handle"
+    return [line.format(command) for line in [*first, own, "      in your account           make deploy"]]
 
 
 @dataclass(slots=True)
@@ -91,7 +104,8 @@ class _Saboteur:
 class _Demo:
     """One demo on a stack that is up."""
 
-    def __init__(self, view: View, traffic: Traffic, stack: LocalStack) -> None:
+    def __init__(self, view: View, traffic: Traffic, stack: LocalStack, *, keep: bool) -> None:
+        self._keep = keep
         self._view = view
         self._traffic = traffic
         self._stack = stack
@@ -197,11 +211,6 @@ class _Demo:
             view.verdict("; ".join(problems), good=False)
             return False
         view.verdict(f"{self._traffic.total:,} messages came out: every queue in order, nothing missing", good=True)
-        self._say_what_next()
+        for line in what_next(_this_command(), keep=self._keep):
+            view.say(line)
         return True
-
-    def _say_what_next(self) -> None:
-        command = _this_command()
-        self._view.say(f"\n   Next: the same to play with    {command} local up")
-        self._view.say(f"      your own handler           {command} local up --handler my_handler.py:handle")
-        self._view.say("      in your account            make deploy")

@@ -1,4 +1,4 @@
-"""Read a table's stream from its beginning, for demos and tests: what the cursors did, in which order."""
+"""Read a table's stream from its beginning: what the cursors did, in which order."""
 
 from __future__ import annotations
 

@@ -1,0 +1,125 @@
+"""A redrive that somebody asks of `process` by a direct invoke: of one queue, or of all that are parked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol
+
+from stream_sort.core.message import check_queue, check_seq
+from stream_sort.errors import InvalidInput, NotParked, StreamSortError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.core.consumption import DeadLetter, Parked
+
+MARK = "redrive"
+ALL_PARKED = "parked"
+SHAPES = '{"redrive": {"queue": "..."}}, with a "seq" if only that one is meant, or {"redrive": "parked"}'
+# So many failures are told one by one; all are counted.
+MOST_TOLD = 100
+# What is kept of the time of a run: a queue that was begun hands over what is left of it.
+RESERVED_SHARE = 0.2
+LONGEST_RESERVE = 10.0
+
+
+class Redriving(Protocol):
+    """The consumer whose queues are redriven."""
+
+    def parked(self) -> list[Parked]:
+        """Queues that wait behind a message that failed."""
+
+    def stuck(self, queue: str, seq: int | None = None) -> list[Parked | DeadLetter]:
+        """What is parked or dead in one queue, or at one seq of it, as it stands now."""
+
+    def redrive(self, queue: str, seq: int | None = None, *, time_left: Callable[[], float] | None = None) -> int:
+        """Try again what is parked or dead; returns how many messages were delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be redriven: a queue, or one seq of it; all parked queues if none is named."""
+
+    queue: str | None = None
+    seq: int | None = None
+
+
+@dataclass(slots=True)
+class Redriven:
+    """What came of it: queues tried, messages delivered, what failed again, and the queues left for want of time."""
+
+    queues: int = 0
+    delivered: int = 0
+    failed: list[dict[str, Any]] = field(default_factory=list)
+    left: int = 0
+
+    def answer(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        return {
+            "queues": self.queues,
+            "delivered": self.delivered,
+            "failed": len(self.failed),
+            "errors": self.failed[:MOST_TOLD],
+            "left": self.left,
+        }
+
+
+def wanted_by(event: object) -> Wanted | None:
+    """What an event wants to be redriven; None if it is an event of another kind. InvalidInput for what cannot be."""
+    if not isinstance(event, dict) or MARK not in event:
+        return None
+    wanted = event[MARK]
+    if event.keys() == {MARK} and wanted == ALL_PARKED:
+        return Wanted()
+    named = wanted.keys() if isinstance(wanted, dict) else set()
+    if event.keys() != {MARK} or "queue" not in named or not named <= {"queue", "seq"}:
+        raise InvalidInput(f"a redrive of an unknown shape: {shown(event, 200)}; it is {SHAPES}")
+    seq = wanted.get("seq")
+    return Wanted(check_queue(wanted["queue"]), None if seq is None else check_seq(seq))
+
+
+def redrive(consumer: Redriving, wanted: Wanted, time_left: Callable[[], float] | None) -> Redriven:
+    """Redrive what is wanted, as far as the time goes; NotParked if a queue was named that needs none."""
+    done = Redriven()
+    if wanted.queue is not None:
+        _redrive_one(consumer, wanted.queue, wanted.seq, done, time_left)
+        return done
+    parked = consumer.parked()
+    reserve = min(LONGEST_RESERVE, RESERVED_SHARE * time_left()) if time_left else 0.0
+    longest = 0.0
+    for index, one in enumerate(parked):
+        if time_left and time_left() < max(reserve, 2 * longest):
+            done.left = len(parked) - index
+            break
+        began = monotonic()
+        try:
+            _redrive_one(consumer, one.queue, one.seq, done, time_left)
+        except NotParked:
+            # Somebody else freed it meanwhile.
+            continue
+        longest = max(longest, monotonic() - began)
+    return done
+
+
+def _redrive_one(
+    consumer: Redriving, queue: str, seq: int | None, done: Redriven, time_left: Callable[[], float] | None
+) -> None:
+    try:
+        done.delivered += consumer.redrive(queue, seq, time_left=time_left)
+        done.failed += [_told(one) for one in consumer.stuck(queue, seq)[:1]]
+    except NotParked:
+        raise
+    except StreamSortError as error:
+        done.failed.append({"queue": queue, "seq": seq, "error": f"{type(error).__name__}: {error}"})
+    done.queues += 1
+
+
+def _told(one: Parked | DeadLetter) -> dict[str, Any]:
+    return {
+        "queue": one.queue,
+        "seq": one.seq,
+        "error": one.error,
+        "attempts": one.attempts,
+        "next_try": one.next_try,
+    }

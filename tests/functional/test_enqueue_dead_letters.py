@@ -1,0 +1,121 @@
+"""Records of Kinesis that can never be stored are kept in the dead letters of enqueue, with the reason."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from stream_sort import StoreUnavailable, StreamSorter
+from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
+from stream_sort.aws_lambda.enqueue import Enqueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stream_sort.aws_lambda.telemetry import Telemetry
+    from tests.functional.conftest import Context, Table
+
+STREAM = "arn:aws:kinesis:eu-west-1:123456789012:stream/orders"
+
+
+@pytest.fixture
+def sqs(dynamo: Table) -> Iterator[Any]:  # noqa: ARG001  # moto is on
+    client = boto3.client("sqs", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="y")
+    client.create_queue(QueueName="dead")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def enqueue(
+    sorter: StreamSorter, telemetries: dict[str, Telemetry], context: Context, sqs: Any
+) -> Callable[[Any], Any]:
+    queue = DeadLetterQueue(sqs.get_queue_url(QueueName="dead")["QueueUrl"], sqs)
+    function = Enqueue(sorter, telemetries["enqueue"], queue)
+    return lambda event: function(event, context)
+
+
+def kinesis(*bodies: Any) -> dict[str, Any]:
+    datas = [body if isinstance(body, bytes) else json.dumps(body).encode() for body in bodies]
+    return {
+        "Records": [
+            {
+                "eventID": f"shardId-000000000000:{number}",
+                "eventSource": "aws:kinesis",
+                "eventSourceARN": STREAM,
+                "kinesis": {"sequenceNumber": f"{number}", "data": b64encode(data).decode()},
+            }
+            for number, data in enumerate(datas)
+        ]
+    }
+
+
+def kept(sqs: Any) -> list[tuple[str, dict[str, str]]]:
+    """The bodies in the dead letters, each with what is told of it."""
+    answer = sqs.receive_message(
+        QueueUrl=sqs.get_queue_url(QueueName="dead")["QueueUrl"],
+        MaxNumberOfMessages=10,
+        MessageAttributeNames=["All"],
+        VisibilityTimeout=0,
+    )
+    return [
+        (one["Body"], {name: value["StringValue"] for name, value in one["MessageAttributes"].items()})
+        for one in answer.get("Messages", [])
+    ]
+
+
+def failed(answer: Any) -> list[str]:
+    return [one["itemIdentifier"] for one in answer["batchItemFailures"]]
+
+
+def test_a_poison_record_is_kept_as_it_came_with_the_reason(enqueue: Any, sqs: Any, sorter: StreamSorter) -> None:
+    assert failed(enqueue(kinesis({"queue": "q", "seq": 0}, {"queue": "q"}))) == []
+    assert sorter.position("q") == 0
+    ((body, told),) = kept(sqs)
+    assert json.loads(body) == {"queue": "q"}
+    assert "seq" in told.pop("reason")
+    assert told == {
+        "source": "kinesis",
+        "stream": STREAM,
+        "record": "shardId-000000000000:1",
+        "error": "InvalidMessage",
+        "encoding": "text",
+    }
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"\x00", b"a\x1bb"])
+def test_a_record_that_is_no_text_is_kept_as_base64(enqueue: Any, sqs: Any, data: bytes) -> None:
+    enqueue(kinesis(data))
+    ((body, told),) = kept(sqs)
+    assert (body, told["encoding"]) == (b64encode(data).decode(), "base64")
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * 1_100_000])
+def test_a_record_that_sqs_does_not_take_is_named(enqueue: Any, sqs: Any, data: bytes) -> None:
+    enqueue(kinesis(data))
+    ((body, told),) = kept(sqs)
+    assert json.loads(body) == {"omitted_bytes": len(data), "stream": STREAM, "record": "shardId-000000000000:0"}
+    assert told["encoding"] == "none"
+
+
+def test_a_record_that_could_not_be_kept_comes_again(enqueue: Any, sqs: Any, sorter: StreamSorter) -> None:
+    def fail(**_: Any) -> None:
+        raise ReadTimeoutError(endpoint_url="https://sqs")
+
+    sqs.meta.events.register("before-call.sqs.SendMessage", fail)
+    assert failed(enqueue(kinesis({"queue": "q", "seq": 0}, b"poison", {"queue": "q", "seq": 1}))) == ["1"]
+    assert sorter.position("q") == 1
+    with pytest.raises(StoreUnavailable, match="could not be kept"):
+        enqueue(kinesis(b"poison"))
+
+
+def test_what_comes_again_anyway_is_not_kept_twice(enqueue: Any, sqs: Any, dynamo: Table) -> None:
+    dynamo.fail("PutItem", '"bad"')
+    event = kinesis(b"first", {"queue": "bad", "seq": 0}, b"second", {"queue": "good", "seq": 0})
+    assert failed(enqueue(event)) == ["1"]
+    assert [body for body, _ in kept(sqs)] == ["first"]
