@@ -1,4 +1,7 @@
-"""What a wake costs: at most 4 requests, and 1 for each chunk and each page of messages. Counted, not timed."""
+"""What a wake costs: at most 4 requests, and 1 for each chunk and each page of messages. Counted, not timed.
+
+Who gets on pays nothing for the precautions against messages that kill their process.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from moto import mock_aws
 
 from stream_sort import Batch, OrderedConsumer, StreamSorter
 from stream_sort.core.consumption import Wake
+from stream_sort.core.precaution import LONGEST_RUN
+from stream_sort.testing.clock import MovableClock
 from tests.benchmarks.meter import Meter, Usage
 
 if TYPE_CHECKING:
@@ -22,14 +27,15 @@ class Bench:
     """A table each, a consumer as a cold function has it, and a meter on its client."""
 
     def __init__(self, client: Any) -> None:
-        self.sorter = StreamSorter(client=client, in_flight=1)
+        self.clock = MovableClock()
+        self.sorter = StreamSorter(client=client, in_flight=1, clock=self.clock)
         self.sorter.create_tables()
         self.meter = Meter(client)
         self.client = client
         first = self.hire(lambda _: None)
         first.create_tables()
         # The row that makes the consumer known is written once in its life; every other process reads it once.
-        first.checkpoint("q")
+        first.process([])
 
     def hire(self, handler: Callable[[Batch], object], **options: Any) -> OrderedConsumer:
         return OrderedConsumer("billing", handler, sorter=self.sorter, **options)
@@ -112,3 +118,53 @@ def test_a_wake_that_finds_what_a_dead_writer_left_stays_near_the_bar(bench: Ben
     advanced = usage.operations["GetItem"] + usage.operations["UpdateItem"]
     assert usage.requests - advanced <= BAR + pages_and_chunks(usage) + 1
     assert consumer.checkpoint("q") == 10
+
+
+@pytest.mark.parametrize("count", [1, 250])
+def test_messages_that_come_after_a_long_rest_cost_no_more(bench: Bench, count: int) -> None:
+    consumer = bench.hire(lambda _: None)
+    bench.put(1)
+    bench.wake(consumer)
+    bench.clock.move(10 * LONGEST_RUN)
+    bench.put(count, 1)
+    chunks = -(-count // 100)
+    assert bench.wake(consumer, count).operations == {"BatchGetItem": 2, "Query": chunks, "PutItem": chunks}
+
+
+def test_a_gap_that_is_filled_late_costs_no_more(bench: Bench) -> None:
+    consumer = bench.hire(lambda _: None)
+    bench.put(1)
+    bench.wake(consumer)
+    bench.put(5, 2)
+    bench.clock.move(10 * LONGEST_RUN)
+    bench.put(1, 1)
+    assert bench.wake(consumer, 6).operations == {"BatchGetItem": 2, "Query": 1, "PutItem": 1}
+
+
+def test_a_consumer_that_is_new_to_old_messages_pays_no_more(bench: Bench) -> None:
+    bench.put(250)
+    bench.clock.move(10 * LONGEST_RUN)
+    usage = bench.wake(bench.hire(lambda _: None), 249)
+    assert usage.operations == {"GetItem": 1, "PutItem": 1 + 3, "BatchGetItem": 2, "Query": 3}
+
+
+def test_a_parked_queue_whose_time_has_come_costs_no_more(bench: Bench) -> None:
+    bench.put(2)
+    failing = bench.hire(lambda batch: batch.after, batch_size=1, max_attempts=20)
+    for _ in range(12):
+        bench.wake(failing)
+        (parked,) = failing.parked()
+        assert parked.next_try is not None
+        bench.clock.move(parked.next_try - bench.clock())
+    assert bench.clock() - parked.since > LONGEST_RUN
+    usage = bench.wake(bench.hire(lambda _: None), 1)
+    assert usage.operations == {"GetItem": 1, "BatchGetItem": 2, "Query": 2, "PutItem": 2}
+
+
+def test_where_nobody_got_on_for_long_one_commit_more_is_made_and_only_for_the_first_chunk(bench: Bench) -> None:
+    consumer = bench.hire(lambda _: None)
+    bench.put(1)
+    bench.wake(consumer)
+    bench.put(250, 1)
+    bench.clock.move(LONGEST_RUN)
+    assert bench.wake(consumer, 250).operations == {"BatchGetItem": 2, "Query": 3, "PutItem": 3 + 1}

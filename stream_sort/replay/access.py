@@ -1,0 +1,100 @@
+"""How a job reaches the tables: plain values that go to every executor, and the clients that are made there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.bootstrap import StreamSorter
+from stream_sort.core.message import KeyNames
+from stream_sort.errors import QueueNotFound
+from stream_sort.settings import Settings
+from stream_sort.stores.dynamodb.calls import Calls
+from stream_sort.stores.dynamodb.connection import make_client
+from stream_sort.stores.dynamodb.raw_pages import RawPages
+from stream_sort.stores.dynamodb.tables import TableNames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.core.records import Cursor
+    from stream_sort.replay.selection import Selection
+
+# A bulk job outlasts a table that throttles for a while.
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class TableAccess:
+    """The tables of a queue's messages, and where they are. Picklable: what is made of it stays where it was made."""
+
+    items_table: str
+    cursor_table: str
+    queue_key: str = "queue"
+    seq_key: str = "seq"
+    region: str | None = None
+    endpoint_url: str | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.names
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @property
+    def names(self) -> TableNames:
+        """The tables' and keys' names, checked."""
+        return TableNames(self.items_table, self.cursor_table, self.keys)
+
+    @property
+    def keys(self) -> KeyNames:
+        """The names of the two keys."""
+        return KeyNames(self.queue_key, self.seq_key)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of a sorter on these tables."""
+        return Settings(
+            items_table=self.items_table,
+            cursor_table=self.cursor_table,
+            queue_key=self.queue_key,
+            seq_key=self.seq_key,
+        )
+
+    @cached_property
+    def sorter(self) -> StreamSorter:
+        """A sorter on the tables, made here and once."""
+        return StreamSorter(
+            items_table=self.items_table,
+            cursor_table=self.cursor_table,
+            queue_key=self.queue_key,
+            seq_key=self.seq_key,
+            client=make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url),
+        )
+
+    def pages(self, *, consistent: bool) -> RawPages:
+        """A bulk reader with a client of its own."""
+        client = make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url)
+        return RawPages(Calls(client, PATIENCE), self.names, consistent=consistent)
+
+    def cursors(self, selection: Selection) -> Iterator[Cursor]:
+        """The cursor rows of the queues that are wanted; a queue that is named and has none is an error."""
+        store = self.sorter.stores.cursors
+        for queue in selection.queues or selection.only or ():
+            if not selection.wants_queue(queue):
+                continue
+            cursor = store.get(queue)
+            if cursor is not None:
+                yield cursor
+            elif selection.queues is not None:
+                raise QueueNotFound(queue)
+        if selection.queues is None and selection.only is None:
+            yield from self._all_cursors()
+
+    def _all_cursors(self) -> Iterator[Cursor]:
+        page = self.sorter.stores.cursors.rows()
+        yield from page.rows
+        while page.next is not None:
+            page = self.sorter.stores.cursors.rows(page.next)
+            yield from page.rows

@@ -1,0 +1,1 @@
+"""Released history as ordered Parquet segments: format, reader and job."""

@@ -1,0 +1,168 @@
+"""The archive job: released and everywhere consumed ranges go to ordered Parquet segments, each exactly once.
+
+A queue's plan is fixed in the archive, its segments are written, then its watermark moves. A run that dies anywhere
+leaves a plan from which the next one writes the same bytes to the same names.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, cast
+
+from stream_sort.replay.archive.options import ArchiveOptions, archive_parser, options_of
+from stream_sort.replay.archive.origin import AT_ONCE
+from stream_sort.replay.archive.plan import SegmentPlan, fix, is_written
+from stream_sort.replay.archive.report import Accounts, planned
+from stream_sort.replay.archive.trim import Bounds, TrimQueues
+from stream_sort.replay.archive.work import WriteSegments
+from stream_sort.replay.jobs.estimate import estimate
+from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, run_main
+from stream_sort.replay.jobs.origins import paced
+from stream_sort.replay.jobs.plan import Plan
+from stream_sort.replay.jobs.progress import Progress
+from stream_sort.replay.jobs.report import check_report_file
+from stream_sort.replay.jobs.tasks import run_parts
+from stream_sort.replay.ranges import Part, Range, cut
+from stream_sort.replay.table import TableOrigin
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from stream_sort.replay.archive.due import Due, Ledgers
+    from stream_sort.replay.jobs.report import Report
+
+__all__ = ["ArchiveOptions", "archive", "dry_run", "main"]
+
+
+def archive(options: ArchiveOptions, spark: SparkSession) -> Report:
+    """Archive what is due, and trim it if asked; the report is complete when nothing stood against it."""
+    began = time.monotonic()
+    run = _Run(options, spark)
+    run.write()
+    if options.trim:
+        run.trim()
+    return run.accounts.report(time.monotonic() - began, trimmed=options.trim)
+
+
+def dry_run(options: ArchiveOptions) -> Report:
+    """What a run would do and cost; writes nothing and reads no message."""
+    ledgers = options.ledgers()
+    dues = ledgers.due(options.access.cursors(options.selection))
+    plans = [SegmentPlan.of(due.range, options.segment_rows) for due in _worthwhile(dues, options)]
+    everything = Part(0, tuple(held for plan in plans for held in plan.segments))
+    cost = estimate(options.access, Plan({}, (everything,), 0.0), consistent=options.consistent)
+    segments = {plan.queue: len(plan.ends) for plan in plans}
+    return planned(dues, segments, cost, no_consumers=not ledgers.control.consumers())
+
+
+class _Run:
+    """One run over all its queues."""
+
+    def __init__(self, options: ArchiveOptions, spark: SparkSession) -> None:
+        self._options = options
+        self._spark = spark
+        self._ledgers: Ledgers = options.ledgers()
+        self._bounds = Bounds(options.access, self._ledgers.control, options.storage) if options.trim else None
+        self._dues = self._ledgers.due(options.access.cursors(options.selection))
+        self.accounts = Accounts.of(self._dues)
+        self.accounts.no_consumers = not self._ledgers.control.consumers()
+        origin = TableOrigin(options.access, consistent=options.consistent)
+        if options.max_read_units is not None:
+            origin = cast("TableOrigin", paced(origin, options.max_read_units, spark))
+        self._task = WriteSegments(origin, options.storage)
+
+    def write(self) -> None:
+        """Round after round: first what an earlier run has planned, then what was released since."""
+        left = _worthwhile(self._dues, self._options)
+        ranges = {due.queue: due.range for due in left}
+        rows = sum(map(len, ranges.values()))
+        with Progress(rows, None, quiet=self._options.quiet) as progress:
+            while ranges:
+                plans = self._write_plans(ranges.values(), progress)
+                ranges = {
+                    plan.queue: Range(plan.queue, plan.through, ranges[plan.queue].through)
+                    for plan in plans
+                    if not self.accounts.queues[plan.queue].problem and plan.through < ranges[plan.queue].through
+                }
+
+    def trim(self) -> None:
+        """Delete what is archived, consumed by all, and no dead letter's message."""
+        if self._bounds is None:
+            return
+        through = {due.queue: min(self.accounts.queues[due.queue].through, due.consumed) for due in self._dues}
+        wanted = [(due.cursor, through[due.queue]) for due in self._dues if not due.problem]
+        task = TrimQueues(self._options.access, self._options.control_table)
+        for answers in self._on_executors(self._bounds.of(wanted), task):
+            for answer in answers:
+                self.accounts.take_trimmed(answer)
+
+    def _write_plans(self, ranges: Iterable[Range], progress: Progress) -> list[SegmentPlan]:
+        """Write the segments of the plan that counts in each queue; those that an earlier run has finished are done."""
+        wanted = [SegmentPlan.of(one, self._options.segment_rows) for one in ranges]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            found = list(pool.map(self._fix, wanted))
+        plans = {plan.queue: plan for plan, _ in found}
+        missing = {plan.queue: set(segments) for plan, segments in found}
+        self.accounts.resumed += sum(len(plan.ends) - len(segments) for plan, segments in found)
+        for plan in plans.values():
+            self._move_watermark(plan, missing)
+        for answers in self._on_executors([held for _, segments in found for held in segments], self._task):
+            for answer in answers:
+                queue = answer.held.queue
+                self.accounts.queues[queue].take(answer)
+                missing[queue].discard(answer.held)
+                self._move_watermark(plans[queue], missing)
+            progress.add(sum(len(answer.held) for answer in answers))
+        return list(plans.values())
+
+    def _fix(self, wanted: SegmentPlan) -> tuple[SegmentPlan, list[Range]]:
+        """The plan that counts, and those of its segments that are to be written."""
+        storage = self._options.storage
+        plan, is_new = fix(storage, wanted)
+        return plan, [held for held in plan.segments if is_new or not is_written(storage, held)]
+
+    def _on_executors(self, ranges: list[Range], task: Callable[[Part], list[Any]]) -> Iterator[list[Any]]:
+        """Do the task on ranges as they are, small ones packed together."""
+        if not ranges:
+            return iter(())
+        return run_parts(self._spark, cut(ranges, max([self._options.rows_per_part, *map(len, ranges)])), task)
+
+    def _move_watermark(self, plan: SegmentPlan, missing: dict[str, set[Range]]) -> None:
+        """When all segments of a plan are there. Somebody else may have moved it as far, or further, meanwhile."""
+        account = self.accounts.queues[plan.queue]
+        if missing[plan.queue] or account.problem:
+            return
+        old = account.due.watermark if account.through == account.due.after else account.through
+        self._ledgers.marks.set_watermark(plan.queue, old, plan.through)
+        account.through = plan.through
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    return run_main(archive_parser(), _command, argv, resume="run it again, it goes on where it was")
+
+
+def _command(given: argparse.Namespace) -> int:
+    options = options_of(given)
+    check_report_file(given.report)
+    if given.dry_run:
+        report = dry_run(options)
+    else:
+        # Spark takes seconds to start; what is wrong with the options is said before.
+        from stream_sort.replay.jobs.session import spark_session  # noqa: PLC0415
+
+        report = archive(options, spark_session("stream-sort archive"))
+    if given.report:
+        report.write(given.report, options.access)
+    if not given.quiet:
+        sys.stdout.write(report.text())
+    return COMPLETE if report.complete else INCOMPLETE
+
+
+def _worthwhile(dues: Iterable[Due], options: ArchiveOptions) -> list[Due]:
+    return [due for due in dues if len(due.range) >= options.min_rows and not due.problem]

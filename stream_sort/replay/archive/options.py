@@ -1,0 +1,99 @@
+"""The options of an archive run: tables, archive, size of segments; as values, and as a command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import SettingsError
+from stream_sort.replay.access import PATIENCE, TableAccess
+from stream_sort.replay.archive.due import Ledgers
+from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.jobs.options import JobParser, add_running, positive
+from stream_sort.replay.selection import Selection
+from stream_sort.stores.dynamodb.archive_marks import DynamoArchiveMarks
+from stream_sort.stores.dynamodb.calls import Calls
+from stream_sort.stores.dynamodb.connection import make_client
+
+if TYPE_CHECKING:
+    import argparse
+
+SEGMENT_ROWS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveOptions:
+    """An archive run. A queue with less than `min_rows` to archive waits for a later one."""
+
+    access: TableAccess
+    control_table: str
+    storage: Storage
+    queues: tuple[str, ...] | None = None
+    segment_rows: int = SEGMENT_ROWS
+    min_rows: int = 1
+    rows_per_part: int = SEGMENT_ROWS
+    trim: bool = False
+    max_read_units: float | None = None
+    consistent: bool = True
+    quiet: bool = True
+    selection: Selection = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.control_table:
+            raise SettingsError("--control-table is missing; it says what is consumed, and keeps what is archived")
+        if self.segment_rows < 1 or self.min_rows < 1:
+            raise SettingsError("a segment has at least 1 row: see --segment-rows and --min-rows")
+        object.__setattr__(self, "selection", Selection(queues=self.queues))
+
+    def ledgers(self) -> Ledgers:
+        """Where it stands how far queues are consumed and archived."""
+        access = self.access
+        client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
+        marks = DynamoArchiveMarks(Calls(client, PATIENCE), self.control_table, self.storage.canonical)
+        return Ledgers(access.sorter.stores.control(self.control_table), marks, self.storage)
+
+
+def archive_parser() -> JobParser:
+    """The command line of an archive run."""
+    parser = JobParser("archive", "Write what is released and everywhere consumed to ordered Parquet segments.")
+    tables = parser.add_argument_group("tables")
+    tables.add_argument("--items-table", required=True, metavar="NAME", help="the table with the messages")
+    tables.add_argument("--cursor-table", required=True, metavar="NAME", help="the table with the positions")
+    tables.add_argument(
+        "--control-table", required=True, metavar="NAME", help="the table with consumers; keeps watermarks"
+    )
+    tables.add_argument("--queue-key", default="queue", metavar="NAME", help="under which name a message has its queue")
+    tables.add_argument("--seq-key", default="seq", metavar="NAME", help="under which name a message has its seq")
+    tables.add_argument("--endpoint-url", metavar="URL", help="another endpoint than AWS's own")
+    tables.add_argument("--region", metavar="NAME", help="the AWS region; that of the environment when left out")
+    job = parser.add_argument_group("archive")
+    job.add_argument("--archive", required=True, metavar="URI", help="the archive: a folder or s3://bucket/prefix")
+    job.add_argument("--queue", action="append", metavar="NAME", help="only this queue; may be given often")
+    job.add_argument(
+        "--segment-rows", type=positive, default=SEGMENT_ROWS, metavar="N", help="rows of one file (%(default)s)"
+    )
+    job.add_argument(
+        "--min-rows", type=positive, default=1, metavar="N", help="leave queues with less to archive for later"
+    )
+    job.add_argument("--trim", action="store_true", help="then delete from the items table what is archived")
+    job.add_argument("--dry-run", action="store_true", help="print the plan and its cost, write nothing")
+    add_running(parser, SEGMENT_ROWS)
+    return parser
+
+
+def options_of(given: argparse.Namespace) -> ArchiveOptions:
+    """The archive run that a command line asks for."""
+    tables = given.items_table, given.cursor_table, given.queue_key, given.seq_key
+    return ArchiveOptions(
+        access=TableAccess(*tables, given.region, given.endpoint_url),
+        control_table=given.control_table,
+        storage=Storage(given.archive, endpoint_url=given.endpoint_url, region=given.region),
+        queues=tuple(given.queue) if given.queue else None,
+        segment_rows=given.segment_rows,
+        min_rows=given.min_rows,
+        rows_per_part=given.rows_per_part,
+        trim=given.trim,
+        max_read_units=given.max_read_units,
+        consistent=not given.eventual,
+        quiet=given.quiet,
+    )

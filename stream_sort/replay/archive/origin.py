@@ -1,0 +1,172 @@
+"""An archive as an origin: manifests say what there is, segments are read by name and in order."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.errors import ArchiveDamaged, InvalidInput
+from stream_sort.replay.archive.manifest import (
+    DATA,
+    LOST,
+    MANIFEST,
+    QUEUES,
+    Manifest,
+    check_sequence,
+    first_seq,
+    folder_of,
+    is_manifest,
+    parse,
+)
+from stream_sort.replay.archive.segments import read_segment
+from stream_sort.replay.ranges import Range, joined
+from stream_sort.replay.selection import Selection, clipped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from stream_sort.replay.files.storage import Storage
+    from stream_sort.replay.origin import Work
+    from stream_sort.replay.ranges import Part
+
+AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReader:
+    """Reads ranges from segments whose manifests it has; goes to an executor with those that one part needs."""
+
+    storage: Storage
+    manifests: tuple[Manifest, ...]
+
+    def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
+        """The slots of a range, in order; what no segment holds is left out."""
+        for manifest in self.manifests:
+            if _meet(manifest.range, wanted):
+                yield from read_segment(self.storage, manifest, wanted)
+
+
+@dataclass(frozen=True)
+class ArchiveOrigin:
+    """What the selection wants of an archive. Its manifests are read once, on the driver."""
+
+    storage: Storage
+    selection: Selection = field(default_factory=Selection)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def ranges(self, spark: SparkSession | None = None) -> list[Range]:  # noqa: ARG002  # manifests need no Spark
+        """From the manifests alone, of which none may overlap, or leave a gap; by time, down to row groups.
+
+        Whoever wants exact times looks at the rows as well.
+        """
+        held = self.manifests()
+        if self.selection.by_time:
+            whole = [group for manifest in held for group in manifest.timed(self.selection)]
+        else:
+            whole = [manifest.range for manifest in held]
+        return clipped(self.selection, joined(whole))
+
+    def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
+        """See Origin."""
+        # Spark is loaded by whoever has a session.
+        from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415
+
+        readers = [(part, self.reader(part.ranges)) for part in parts]
+
+        def task(both: tuple[Part, SegmentReader]) -> Any:
+            part, reader = both
+            return work(part, (batch for wanted in part.ranges for batch in reader.read(wanted)))
+
+        return run_parts(spark, readers, task)
+
+    def reader(self, ranges: Iterable[Range]) -> SegmentReader:
+        """A reader of these ranges only, small enough to go to a task."""
+        by_queue = self._by_queue
+        needed = {manifest.name: manifest for wanted in ranges for manifest in _needed(by_queue, wanted)}
+        return SegmentReader(self.storage, tuple(needed.values()))
+
+    def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
+        """The slots of a range, in order; where manifests are not known, those of its segments are read."""
+        yield from SegmentReader(self.storage, tuple(map(self._manifest, self._names_of(wanted)))).read(wanted)
+
+    def check_holds(self, wanted: Range) -> None:
+        """Raise ArchiveDamaged unless the archive has all of a range, as far as manifests and sizes tell."""
+        found = [self._manifest(name) for name in self._names_of(wanted)]
+        check_sequence(found, self.storage.uri)
+        if not found or found[0].after > wanted.after or found[-1].through < wanted.through:
+            raise ArchiveDamaged(
+                self.storage.address(folder_of(wanted.queue)),
+                f"it does not hold all of ({wanted.after}, {wanted.through}] of queue {wanted.queue!r}; {LOST}",
+            )
+        for manifest in found:
+            if self.storage.size(manifest.data_name) != manifest.size:
+                where = self.storage.address(manifest.data_name)
+                raise ArchiveDamaged(where, f"it is missing, or not as large as its manifest says; {LOST}")
+
+    def manifests(self) -> list[Manifest]:
+        """The manifests of the selected queues by queue and seq, each checked, and all together."""
+        return [manifest for held in self._by_queue.values() for manifest in held]
+
+    @property
+    def _by_queue(self) -> dict[str, list[Manifest]]:
+        known: dict[str, list[Manifest]] | None = self.__dict__.get("_known")
+        if known is None:
+            known = self._load()
+            self.__dict__["_known"] = known
+        return known
+
+    def _load(self) -> dict[str, list[Manifest]]:
+        chosen = self.selection.queues or self.selection.only
+        folders = [QUEUES] if chosen is None else [folder_of(queue) for queue in sorted(chosen)]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            names = [name for found in pool.map(self.storage.list, folders) for name in found]
+            self._check_names(names)
+            held = sorted(pool.map(self._manifest, filter(is_manifest, names)), key=lambda one: one.range)
+        by_queue = {queue: list(found) for queue, found in groupby(held, key=lambda one: one.queue)}
+        for found in by_queue.values():
+            check_sequence(found, self.storage.uri)
+        for queue in self.selection.queues or ():
+            if queue not in by_queue:
+                raise InvalidInput(f"queue {queue!r} has no segment in the archive {self.storage.uri}; check its name")
+        if not by_queue and chosen is None:
+            raise InvalidInput(f"there is no archive at {self.storage.uri}; check the address")
+        return by_queue
+
+    def _names_of(self, wanted: Range) -> list[str]:
+        """The manifests that meet a range: names are sorted and say where each segment begins."""
+        names = list(filter(is_manifest, self.storage.list(folder_of(wanted.queue))))
+        starts = [first_seq(name) for name in names]
+        start = max(0, bisect_right(starts, wanted.after + 1) - 1)
+        return names[start : bisect_right(starts, wanted.through)]
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        there = set(names)
+        for name in filter(is_manifest, names):
+            data = name.removesuffix(MANIFEST) + DATA
+            if data not in there:
+                raise ArchiveDamaged(self.storage.address(data), f"it is missing, and its manifest is there; {LOST}")
+
+    def _manifest(self, name: str) -> Manifest:
+        return parse(self.storage.read(name), name, self.storage.address(name))
+
+
+def _needed(by_queue: dict[str, list[Manifest]], wanted: Range) -> Iterator[Manifest]:
+    """The manifests whose segments meet a range; those of a queue are sorted."""
+    held = by_queue.get(wanted.queue, [])
+    at = max(0, bisect_right(held, wanted.after, key=lambda one: one.after) - 1)
+    while at < len(held) and held[at].after < wanted.through:
+        if _meet(held[at].range, wanted):
+            yield held[at]
+        at += 1
+
+
+def _meet(one: Range, other: Range) -> bool:
+    return one.queue == other.queue and one.after < other.through and other.after < one.through

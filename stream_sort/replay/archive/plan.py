@@ -1,0 +1,104 @@
+"""What an archive run sets out to write in one queue: fixed in the archive before anything is written.
+
+Whoever runs after a crash finds the plan and writes the same segments, though more was released since.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import ArchiveDamaged, FileMissing
+from stream_sort.replay.archive.manifest import MANIFEST, PLANS, folder_of, parse, segment_name
+from stream_sort.replay.files.paths import encode_seq
+from stream_sort.replay.ranges import Range
+
+if TYPE_CHECKING:
+    from stream_sort.replay.files.storage import Storage
+
+FORMAT = "stream_sort archive plan"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """The segments of one run in one queue: the first begins after `after`, each ends at one of `ends`."""
+
+    queue: str
+    after: int
+    ends: tuple[int, ...]
+
+    @classmethod
+    def of(cls, due: Range, segment_rows: int) -> SegmentPlan:
+        """Full segments, and one with the rest."""
+        ends = range(due.after + segment_rows, due.through, segment_rows)
+        return cls(due.queue, due.after, (*ends, due.through))
+
+    @property
+    def through(self) -> int:
+        """How far it goes."""
+        return self.ends[-1]
+
+    @property
+    def segments(self) -> list[Range]:
+        """The range of each segment, in order."""
+        starts = (self.after, *self.ends)
+        return [Range(self.queue, start, end) for start, end in zip(starts, self.ends, strict=False)]
+
+    @property
+    def name(self) -> str:
+        """The name of the plan's file: one for each place where a run can begin."""
+        return f"{folder_of(self.queue).rstrip('/')}{PLANS}{encode_seq(self.after + 1)}{MANIFEST}"
+
+    def text(self) -> bytes:
+        """The plan as it is stored."""
+        document = {"format": FORMAT, "version": VERSION, "queue": self.queue, "after": self.after, "ends": self.ends}
+        return (json.dumps(document, ensure_ascii=False) + "\n").encode()
+
+
+def fix(storage: Storage, plan: SegmentPlan) -> tuple[SegmentPlan, bool]:
+    """The plan that counts, and whether it is new: an earlier one from the same place stays."""
+    if storage.put_if_absent(plan.name, plan.text()):
+        return plan, True
+    there = _parsed(storage.read(plan.name), storage.address(plan.name))
+    if (there.queue, there.after) != (plan.queue, plan.after):
+        raise ArchiveDamaged(storage.address(plan.name), "it is the plan of another range; two archives were mixed")
+    return there, False
+
+
+def end_of_plans(storage: Storage, queue: str) -> int | None:
+    """Where the first plan that is not finished begins, or the last one ends; None if there is no plan."""
+    names = storage.list(folder_of(queue))
+    there = set(names)
+    end: int | None = None
+    for name in (name for name in names if PLANS in name):
+        plan = _parsed(storage.read(name), storage.address(name))
+        if any(segment_name(held) + MANIFEST not in there for held in plan.segments):
+            return plan.after
+        end = plan.through
+    return end
+
+
+def is_written(storage: Storage, held: Range) -> bool:
+    """Whether a segment and its manifest are there, as far as names and sizes tell."""
+    name = segment_name(held) + MANIFEST
+    try:
+        manifest = parse(storage.read(name), name, storage.address(name))
+    except (FileMissing, ArchiveDamaged):
+        # It is written anew.
+        return False
+    return manifest.range == held and storage.size(manifest.data_name) == manifest.size
+
+
+def _parsed(content: bytes, address: str) -> SegmentPlan:
+    try:
+        document = json.loads(content)
+        kind = document["format"], document["version"]
+        plan = SegmentPlan(document["queue"], document["after"], tuple(document["ends"]))
+        sound = all(len(held) > 0 for held in plan.segments) and plan.through > plan.after
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ArchiveDamaged(address, f"it is no plan of an archive run ({error}); delete it and run again") from error
+    if kind != (FORMAT, VERSION) or not sound:
+        raise ArchiveDamaged(address, f"it is no plan that version {VERSION} can follow; delete it and run again")
+    return plan

@@ -1,0 +1,118 @@
+"""What an archive run has to say of each queue, and of all. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.replay.jobs.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stream_sort.replay.archive.due import Due
+    from stream_sort.replay.archive.trim import Trimmed
+    from stream_sort.replay.archive.work import Written
+    from stream_sort.replay.jobs.estimate import Estimate
+
+COLUMNS = ("queue", "rows", "tombstones", "segments", "bytes", "archived_through", "position", "held_by", "problem")
+NO_CONSUMERS = "no consumer is registered in the control table: all that is released counts as consumed"
+
+
+@dataclass(slots=True)
+class Account:
+    """What became of one queue."""
+
+    due: Due
+    rows: int = 0
+    tombstones: int = 0
+    segments: int = 0
+    size: int = 0
+    through: int = 0
+    trimmed: int = 0
+    problem: str = ""
+
+    def __post_init__(self) -> None:
+        self.through = self.due.after
+        self.problem = self.due.problem
+
+    def take(self, written: Written) -> None:
+        """Count a segment."""
+        if written.problem:
+            self.problem = self.problem or written.problem
+            return
+        self.rows += len(written.held)
+        self.tombstones += written.tombstones
+        self.segments += 1
+        self.size += written.size
+
+    def row(self, *, trimmed: bool) -> dict[str, Any]:
+        """The queue's row in the report."""
+        values = (self.due.queue, self.rows, self.tombstones, self.segments, self.size, self.through)
+        row = dict(zip(COLUMNS, (*values, self.due.cursor.position, self.due.held_by, self.problem), strict=True))
+        return row | ({"trimmed": self.trimmed} if trimmed else {})
+
+
+@dataclass(slots=True)
+class Accounts:
+    """What became of all queues."""
+
+    queues: dict[str, Account] = field(default_factory=dict)
+    resumed: int = 0
+    no_consumers: bool = False
+
+    @classmethod
+    def of(cls, dues: Iterable[Due]) -> Accounts:
+        """Nothing is done yet."""
+        return cls({due.queue: Account(due) for due in dues})
+
+    def take_trimmed(self, trimmed: Trimmed) -> None:
+        """Count what was deleted."""
+        account = self.queues[trimmed.queue]
+        account.trimmed += trimmed.slots
+        account.problem = account.problem or trimmed.problem
+
+    def report(self, seconds: float, *, trimmed: bool) -> Report:
+        """The report of a run, queues with problems first, then the largest."""
+        accounts = sorted(self.queues.values(), key=lambda one: (not one.problem, -one.rows, one.due.queue))
+        totals: dict[str, Any] = {"queues": len(accounts)}
+        totals |= {name: sum(getattr(one, name) for one in accounts) for name in ("rows", "tombstones", "segments")}
+        totals |= {"bytes": sum(one.size for one in accounts), "resumed_segments": self.resumed}
+        totals |= {"trimmed": sum(one.trimmed for one in accounts)} if trimmed else {}
+        return Report(
+            "archive",
+            complete=not any(one.problem for one in accounts),
+            columns=COLUMNS + (("trimmed",) if trimmed else ()),
+            queues=[one.row(trimmed=trimmed) for one in accounts],
+            totals=totals,
+            seconds=seconds,
+            notes=(NO_CONSUMERS,) if self.no_consumers else (),
+        )
+
+
+def planned(dues: Iterable[Due], segments: dict[str, int], cost: Estimate, *, no_consumers: bool) -> Report:
+    """The report of a run that was not made."""
+    rows = [
+        {
+            "queue": due.queue,
+            "rows": len(due.range) if due.queue in segments else 0,
+            "segments": segments.get(due.queue, 0),
+            "archived_through": due.after,
+            "position": due.cursor.position,
+            "held_by": due.held_by,
+            "problem": due.problem,
+        }
+        for due in dues
+    ]
+    totals: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ("rows", "segments")}
+    units = None if cost.read_units is None else round(cost.read_units, 1)
+    notes = (NO_CONSUMERS,) if no_consumers else ()
+    return Report(
+        "archive",
+        complete=not any(row["problem"] for row in rows),
+        columns=("queue", "rows", "segments", "archived_through", "position", "held_by", "problem"),
+        queues=sorted(rows, key=lambda row: (not row["problem"], -row["rows"], row["queue"])),
+        totals={"queues": len(rows), **totals, "read_units": units},
+        notes=("dry run: nothing was read or written", *notes),
+        facts={"dry_run": True},
+    )

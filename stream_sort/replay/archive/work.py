@@ -1,0 +1,49 @@
+"""What an archive run does on the executors: it writes segments, and says what became of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import StoreMisconfigured, StoreUnavailable, StreamSortError
+from stream_sort.replay.archive.segments import write_segment
+from stream_sort.replay.completeness import Completeness
+
+if TYPE_CHECKING:
+    from stream_sort.replay.files.storage import Storage
+    from stream_sort.replay.origin import RangeReader
+    from stream_sort.replay.ranges import Part, Range
+
+# What no other range can escape.
+HOPELESS = (StoreMisconfigured, StoreUnavailable)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of one segment; `problem` says why it was not written."""
+
+    held: Range
+    tombstones: int = 0
+    size: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSegments:
+    """Writes a segment for each range of a part. A hole in one keeps no other out."""
+
+    reader: RangeReader
+    storage: Storage
+
+    def __call__(self, part: Part) -> list[Written]:
+        """One answer for each range; again, it writes the same bytes."""
+        return [self._write(held) for held in part.ranges]
+
+    def _write(self, held: Range) -> Written:
+        try:
+            manifest = write_segment(self.storage, held, Completeness(held).watched(self.reader.read(held)))
+        except HOPELESS:
+            raise
+        except StreamSortError as error:
+            return Written(held, problem=str(error))
+        return Written(held, manifest.tombstones, manifest.size)

@@ -1,0 +1,1 @@
+"""The proof per queue that nothing is missing or doubled."""

@@ -1,0 +1,182 @@
+"""What is in an archive, as an audit sees it: every segment is read and compared with its manifest, seq by seq."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
+from stream_sort.replay.archive.manifest import QUEUES, Manifest, folder_of, is_manifest, parse
+from stream_sort.replay.archive.origin import AT_ONCE
+from stream_sort.replay.archive.segments import read_segment
+from stream_sort.replay.audit.runs import RUNS, RunCollector
+from stream_sort.replay.export.order import Doubles
+from stream_sort.replay.files.paths import decode_queue
+from stream_sort.replay.ranges import Range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from stream_sort.replay.files.storage import Storage
+
+# Bytes of segments that one task reads.
+TASK_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A file that cannot be trusted: whose it is, as far as that is known, how many slots it should hold, and why."""
+
+    queue: str
+    rows: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one task has found in its segments."""
+
+    runs: pa.RecordBatch
+    damaged: tuple[Damaged, ...] = ()
+
+
+class ArchiveSurvey:
+    """Reads all segments of an archive, or of some of its queues. What is damaged is noted, and the rest goes on."""
+
+    def __init__(self, storage: Storage, queues: tuple[str, ...] | None = None) -> None:
+        self._storage = storage
+        self._queues = queues
+        self.damaged: list[Damaged] = []
+        self._manifests: list[Manifest] = []
+
+    def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
+        """The runs of all segments that can be trusted."""
+        from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
+
+        self._load()
+        storage = self._storage
+        for found in run_parts(spark, list(_packed(self._manifests)), lambda held: _look(storage, held)):
+            self.damaged += found.damaged
+            yield found.runs
+
+    def conflicts(self, spark: SparkSession, queues: Iterable[str]) -> Doubles:
+        """What two segments of these queues hold in two versions."""
+        from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # as above
+
+        wanted = set(queues)
+        of_queues = groupby((one for one in self._manifests if one.queue in wanted), key=lambda one: one.queue)
+        pairs = [pair for _, held in of_queues for pair in _overlapping(list(held))]
+        storage, doubles = self._storage, Doubles()
+        for found in run_parts(spark, pairs, lambda pair: _compared(storage, *pair)):
+            doubles.add(found)
+        return doubles
+
+    def _load(self) -> None:
+        folders = [QUEUES] if self._queues is None else [folder_of(queue) for queue in self._queues]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            names = [name for found in pool.map(self._storage.list, folders) for name in found]
+            held = list(pool.map(self._manifest, filter(is_manifest, names)))
+        if not held:
+            raise InvalidInput(
+                f"there is no archive at {self._storage.uri}, or none of these queues; check the address"
+            )
+        self._manifests = sorted((one for one in held if one is not None), key=lambda one: one.range)
+
+    def _manifest(self, name: str) -> Manifest | None:
+        try:
+            return parse(self._storage.read(name), name, self._storage.address(name))
+        except ArchiveDamaged as error:
+            self.damaged.append(Damaged(_queue_of(name), 0, str(error)))
+            return None
+
+
+def _queue_of(name: str) -> str:
+    """The queue in whose folder a file is."""
+    return decode_queue(name.removeprefix(QUEUES).partition("/")[0]) or ""
+
+
+def _packed(manifests: Iterable[Manifest]) -> Iterator[list[Manifest]]:
+    held: list[Manifest] = []
+    size = 0
+    for manifest in manifests:
+        if held and size + manifest.size > TASK_BYTES:
+            yield held
+            held, size = [], 0
+        held.append(manifest)
+        size += manifest.size
+    if held:
+        yield held
+
+
+def _look(storage: Storage, manifests: list[Manifest]) -> Found:
+    found = RunCollector()
+    damaged: list[Damaged] = []
+    for manifest in manifests:
+        try:
+            found.take_runs(_segment_runs(storage, manifest))
+        except ArchiveDamaged as error:
+            damaged.append(Damaged(manifest.queue, manifest.rows, str(error)))
+    return Found(found.runs(), tuple(damaged))
+
+
+def _segment_runs(storage: Storage, manifest: Manifest) -> pa.RecordBatch:
+    """The one run that a segment must be: its bytes are those its manifest tells of, and so are its seqs."""
+    name = storage.address(manifest.data_name)
+    try:
+        data = storage.read(manifest.data_name)
+        if len(data) != manifest.size or hashlib.sha256(data).hexdigest() != manifest.sha256:
+            raise ArchiveDamaged(name, "its size or sha256 is not that of its manifest; restore it from a backup")
+        held = pq.read_table(pa.BufferReader(data), columns=["seq", "skipped"], use_threads=False)
+    except FileMissing as error:
+        raise ArchiveDamaged(name, "it is missing, and its manifest is there; restore it from a backup") from error
+    except (pa.ArrowException, OSError) as error:
+        raise ArchiveDamaged(name, f"it is no readable Parquet file ({error}); restore it from a backup") from error
+    tombstones = held.num_rows - held["skipped"].null_count
+    if not _is_run(held["seq"].combine_chunks(), manifest) or tombstones != manifest.tombstones:
+        raise ArchiveDamaged(name, "its seqs or tombstones are not those of its manifest; restore it from a backup")
+    row = (manifest.queue, manifest.after + 1, manifest.through, held.num_rows, tombstones, 0)
+    return pa.RecordBatch.from_pylist([dict(zip(RUNS.names, row, strict=True))], schema=RUNS)
+
+
+def _is_run(seqs: pa.Array, manifest: Manifest) -> bool:
+    if len(seqs) != len(manifest.range) or seqs.null_count or not len(seqs):
+        return False
+    steps = pc.min_max(pc.subtract(seqs.slice(1), seqs.slice(0, len(seqs) - 1))).as_py()
+    return seqs[0].as_py() == manifest.after + 1 and steps["min"] in {1, None} and steps["max"] in {1, None}
+
+
+def _overlapping(manifests: list[Manifest]) -> Iterator[tuple[Manifest, Manifest]]:
+    """Pairs of segments of one queue, sorted, that hold the same seqs."""
+    for place, one in enumerate(manifests):
+        for other in manifests[place + 1 :]:
+            if other.after >= one.through:
+                break
+            yield one, other
+
+
+def _compared(storage: Storage, one: Manifest, other: Manifest) -> Doubles:
+    shared = Range(one.queue, max(one.after, other.after), min(one.through, other.through))
+    doubles = Doubles()
+    sides = [_slots(storage, manifest, shared) for manifest in (one, other)]
+    for (seq, first), (_, second) in zip(*sides, strict=True):
+        if first == second:
+            doubles.again[one.queue] += 1
+        else:
+            doubles.conflict(one.queue, seq)
+    return doubles
+
+
+def _slots(storage: Storage, manifest: Manifest, shared: Range) -> Iterator[tuple[int, tuple[str | None, str | None]]]:
+    for batch in read_segment(storage, manifest, shared):
+        columns = (batch[name].to_pylist() for name in ("seq", "item", "skipped"))
+        for seq, item, skipped in zip(*columns, strict=True):
+            yield seq, (item, skipped)

@@ -1,0 +1,111 @@
+"""What is wrong with a queue, judged by what an audit knows of it. Pure.
+
+The kinds, worst first, are the keys of KINDS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stream_sort.replay.audit.queues import QueueAudit
+
+KINDS = {
+    "damaged": "files of the archive are missing or changed",
+    "cursor_beyond_items": "released messages are not there",
+    "no_cursor": "messages are stored, and there is no cursor row",
+    "conflict": "two different messages are in one place",
+    "checkpoint_ahead": "a consumer is past the position",
+    "stuck": "the next message is there, and not released",
+    "gap": "messages are missing",
+    "duplicate": "the same message is there twice",
+    "before_start": "messages lie before the start of the queue, and are never released",
+}
+RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
+# Ranges that are told of one finding; all of them are in the detail.
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with a queue; `seqs` are the ranges concerned, `count` how many seqs those are."""
+
+    queue: str
+    kind: str
+    count: int
+    seqs: tuple[range, ...] = ()
+    detail: str = ""
+    repaired: bool = False
+
+    @property
+    def rank(self) -> tuple[bool, int, int, str]:
+        """Sorts the worst first."""
+        return self.repaired, RANKS[self.kind], -self.count, self.queue
+
+    def document(self) -> dict[str, Any]:
+        """The finding for programs."""
+        ranges = [[one.start, one.stop - 1] for one in self.seqs[:SHOWN]]
+        return {
+            "queue": self.queue,
+            "kind": self.kind,
+            "count": self.count,
+            "seqs": ranges,
+            "more_ranges": max(0, len(self.seqs) - SHOWN),
+            "detail": self.detail or KINDS[self.kind],
+            "repaired": self.repaired,
+        }
+
+
+def findings_of(queue: QueueAudit) -> list[Finding]:
+    """Everything that is wrong with a queue, worst first."""
+    return sorted(_findings(queue), key=lambda one: one.rank)
+
+
+def _findings(queue: QueueAudit) -> Iterator[Finding]:
+    missing, waiting = _split(queue.gaps(), queue.position)
+    if missing:
+        yield _ranges(queue, "cursor_beyond_items", missing, f"the position is {queue.position}")
+    if waiting:
+        yield _ranges(queue, "gap", waiting)
+    if queue.needs_cursor and queue.position is None and queue.runs:
+        yield Finding(queue.queue, "no_cursor", queue.seqs, detail="restore its row; it is never made anew by itself")
+    if queue.stuck:
+        yield Finding(
+            queue.queue, "stuck", 1, detail=f"the position is {queue.position}; advance frees it, see --repair"
+        )
+    if queue.conflicts:
+        yield Finding(queue.queue, "conflict", queue.conflicts)
+    if queue.duplicates > queue.conflicts:
+        yield Finding(queue.queue, "duplicate", queue.duplicates - queue.conflicts)
+    below = _below(queue)
+    if below:
+        yield _ranges(queue, "before_start", below, f"the queue starts at {queue.first_seq}")
+    for name, lag in queue.lag().items():
+        if lag < 0:
+            yield Finding(
+                queue.queue, "checkpoint_ahead", -lag, detail=f"consumer {name!r} is at {queue.checkpoints[name]}"
+            )
+
+
+def _split(gaps: Sequence[range], position: int | None) -> tuple[list[range], list[range]]:
+    """The parts of gaps up to the position, which must not be, and those beyond it."""
+    if position is None:
+        return [], list(gaps)
+    released = [range(gap.start, min(gap.stop, position + 1)) for gap in gaps]
+    waiting = [range(max(gap.start, position + 1), gap.stop) for gap in gaps]
+    return [gap for gap in released if gap], [gap for gap in waiting if gap]
+
+
+def _below(queue: QueueAudit) -> list[range]:
+    if queue.first_seq is None:
+        return []
+    below = [range(first, min(last + 1, queue.first_seq)) for first, last in queue.runs if first < queue.first_seq]
+    return [one for one in below if one]
+
+
+def _ranges(queue: QueueAudit, kind: str, seqs: Sequence[range], detail: str = "") -> Finding:
+    # Not len(): a range may be longer than that can tell.
+    return Finding(queue.queue, kind, sum(one.stop - one.start for one in seqs), tuple(seqs), detail)

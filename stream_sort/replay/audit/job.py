@@ -1,0 +1,169 @@
+"""The audit: whether everything is there, once, and cursors and consumers are where they can be.
+
+By aggregation first: what each task reads becomes runs of seqs, in which a whole queue is one row; only what is not
+whole is looked at again. The report as JSON (`--out`):
+
+    {"job": "audit", "source": "...", "complete": bool, "seconds": s, "notes": [...],
+     "queues": n, "messages": n, "tombstones": n, "late": n,       what is there; late messages lie beside tombstones
+     "gaps": n, "missing": n,                                      runs of missing seqs, and how many seqs those are
+     "duplicates": n, "conflicts": n, "repaired": n,
+     "queues_with": {kind: n},                                     queues with a finding of each kind
+     "lag": {consumer: n},                                         released seqs that a consumer has not done
+     "findings": [{"queue", "kind", "count", "seqs": [[first, last], ...], "more_ranges", "detail", "repaired"}],
+     "findings_left_out": n,                                       beyond the first thousand
+     "worst": [{"queue", "messages", "tombstones", "late", "first", "last", "position", "gaps", "missing",
+                "duplicates", "conflicts", "lag", "findings"}]}    the fifty worst queues
+
+The kinds of findings are in `findings.KINDS`. All queues with all their gaps are in the detail (`--detail`).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stream_sort.replay.audit.findings import Finding, findings_of
+from stream_sort.replay.audit.options import audit_parser, options_of, reports_of
+from stream_sort.replay.audit.queues import QueueAudit, queues_of
+from stream_sort.replay.audit.report import AuditReport
+from stream_sort.replay.audit.runs import RunCollector
+from stream_sort.replay.audit.standing import Standing, check_known
+from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, run_main
+from stream_sort.replay.jobs.origins import access_of
+from stream_sort.replay.jobs.progress import Progress
+from stream_sort.replay.jobs.report import write_report
+from stream_sort.replay.ranges import Range
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from stream_sort.replay.audit.options import AuditOptions
+    from stream_sort.replay.export.order import Doubles
+    from stream_sort.replay.rate import Rate
+
+
+def audit(options: AuditOptions, spark: SparkSession | None = None) -> AuditReport:
+    """Look at everything, and tell what is wrong; changes nothing, unless it is to repair."""
+    if spark is None:
+        from stream_sort.replay.jobs.session import spark_session  # noqa: PLC0415  # Spark is slow to load
+
+        spark = spark_session("stream-sort audit")
+    return _Audit(options, spark).run()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command: exit code 0 when all is sound, 1 with findings, 2 for bad input, 130 when interrupted."""
+    return run_main(audit_parser(), _command, argv)
+
+
+def _command(given: argparse.Namespace) -> int:
+    options = options_of(given)
+    report = audit(options)
+    if given.detail:
+        storage = Storage(given.detail, options.source.endpoint_url, options.source.region)
+        report.write_detail(storage, given.detail_format)
+    for path in reports_of(given):
+        write_report(report.document(), path, options.source)
+    if not given.quiet:
+        sys.stdout.write(report.text())
+    return COMPLETE if report.complete else INCOMPLETE
+
+
+@dataclass
+class _Audit:
+    """One run of an audit on the driver."""
+
+    options: AuditOptions
+    spark: SparkSession
+
+    def __post_init__(self) -> None:
+        self._began = time.monotonic()
+
+    def run(self) -> AuditReport:
+        look = {"table": self._table, "export": self._export, "archive": self._archive}[self.options.source.kind]
+        queues, findings = look()
+        check_known(self.options.queues or (), queues)
+        audited = [queues[name] for name in sorted(queues)]
+        findings += [finding for one in audited for finding in findings_of(one)]
+        findings.sort(key=lambda one: one.rank)
+        seconds = time.monotonic() - self._began
+        return AuditReport(str(self.options.source), audited, findings, seconds)
+
+    def _table(self) -> tuple[dict[str, QueueAudit], list[Finding]]:
+        from stream_sort.replay.audit.table import TableSurvey  # noqa: PLC0415  # one of three is loaded
+
+        options = self.options
+        access = access_of(options.source)
+        standing = Standing(access.sorter, options.source.control_table)
+        # Before the items: what is released by now must be among them.
+        cursors = standing.cursors(options.queues)
+        survey = TableSurvey(access, options.queues, options.consistent, self._rate())
+        queues = self._collected(survey.runs(self.spark))
+        standing.join(queues, cursors)
+        return queues, self._repaired(standing, queues) if options.repair else []
+
+    def _repaired(self, standing: Standing, queues: dict[str, QueueAudit]) -> list[Finding]:
+        """What was found stuck, and is no more."""
+        stuck = [one for one in queues.values() if one.stuck]
+        problems = standing.repair(stuck)
+        findings = []
+        for one in stuck:
+            problem = problems.get(one.queue)
+            told = f"advanced to {one.position}" if problem is None else f"not advanced: {problem}"
+            findings.append(Finding(one.queue, "stuck", 1, detail=told, repaired=problem is None))
+            one.stuck = False
+        return findings
+
+    def _export(self) -> tuple[dict[str, QueueAudit], list[Finding]]:
+        from stream_sort.replay.audit.export import ExportSurvey  # noqa: PLC0415  # one of three is loaded
+
+        survey = ExportSurvey(self._storage(), self.options.source.keys, self.options.queues)
+        queues = self._collected(survey.runs(self.spark))
+        doubled = [one for one in queues.values() if one.duplicates]
+        if doubled:
+            runs = [Range(one.queue, first - 1, last) for one in doubled for first, last in one.runs]
+            _add_conflicts(queues, survey.conflicts(self.spark, runs))
+        return queues, []
+
+    def _archive(self) -> tuple[dict[str, QueueAudit], list[Finding]]:
+        from stream_sort.replay.audit.archive import ArchiveSurvey  # noqa: PLC0415  # one of three is loaded
+
+        survey = ArchiveSurvey(self._storage(), self.options.queues)
+        queues = self._collected(survey.runs(self.spark))
+        doubled = [one.queue for one in queues.values() if one.duplicates]
+        if doubled:
+            _add_conflicts(queues, survey.conflicts(self.spark, doubled))
+        return queues, [Finding(one.queue, "damaged", one.rows, detail=one.problem) for one in survey.damaged]
+
+    def _collected(self, found: Iterator[pa.RecordBatch]) -> dict[str, QueueAudit]:
+        runs = RunCollector()
+        with Progress(None, None, quiet=self.options.quiet) as progress:
+            for some in found:
+                runs.take_runs(some)
+                progress.add(sum(some["rows"].to_pylist()))
+        return queues_of(runs.runs())
+
+    def _storage(self) -> Storage:
+        source = self.options.source
+        return Storage(source.export or source.archive, source.endpoint_url, source.region)
+
+    def _rate(self) -> Rate | None:
+        if self.options.max_read_units is None:
+            return None
+        from stream_sort.replay.rate import Rate, RateKeeper  # noqa: PLC0415  # a rate is rarely wanted
+
+        host = self.spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1")
+        # Lives as long as this process: tasks may ask until the last one has ended.
+        return Rate(self.options.max_read_units, RateKeeper(host or "127.0.0.1").address)
+
+
+def _add_conflicts(queues: dict[str, QueueAudit], doubles: Doubles) -> None:
+    for name, count in doubles.lost.items():
+        queues[name].conflicts = count

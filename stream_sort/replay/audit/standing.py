@@ -1,0 +1,139 @@
+"""Where cursors and consumers stand, beside what is stored; and whether what looks wrong still does at a second look.
+
+An audit of live tables takes a while, and they move on meanwhile. Cursor rows are read before the items: what a row
+says is released was stored before, so the scan must see it. What was stored or released since then is no finding:
+suspects are looked at again, consistently.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from stream_sort.core.consumption import first_checkpoint
+from stream_sort.errors import QueueNotFound, StreamSortError
+from stream_sort.replay.audit.queues import QueueAudit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from stream_sort.core.records import Cursor
+    from stream_sort.ports import ControlStore
+    from stream_sort.sorter import Sorter
+
+Given = TypeVar("Given")
+Answer = TypeVar("Answer")
+AT_ONCE = 16
+# A writer that has stored its message moves the cursor within that time, unless it has died.
+GRACE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Looks at the cursor and control tables for an audit."""
+
+    sorter: Sorter
+    control_table: str = ""
+    sleep: Callable[[float], None] = time.sleep
+
+    def cursors(self, queues: tuple[str, ...] | None) -> dict[str, Cursor]:
+        """The cursor rows of all queues, or of those named."""
+        store = self.sorter.stores.cursors
+        if queues is not None:
+            found = _each(store.get, queues)
+            return {cursor.queue: cursor for cursor in found if cursor is not None}
+        rows: dict[str, Cursor] = {}
+        page = store.rows()
+        while True:
+            rows |= {cursor.queue: cursor for cursor in page.rows}
+            if page.next is None:
+                return rows
+            page = store.rows(page.next)
+
+    def join(self, queues: dict[str, QueueAudit], cursors: Mapping[str, Cursor]) -> None:
+        """Add to what is stored where the cursors were before it was looked at, and where consumers are."""
+        for name, cursor in cursors.items():
+            _set(queues.setdefault(name, QueueAudit(name)), cursor)
+        for audit in queues.values():
+            audit.needs_cursor = True
+        self._look_again(queues)
+        if self.control_table:
+            self._add_consumers(queues, cursors, self.sorter.stores.control(self.control_table))
+
+    def repair(self, stuck: Sequence[QueueAudit]) -> dict[str, str]:
+        """Advance queues; says what could not be done, by queue."""
+        problems = _each(self._advance, stuck)
+        return {audit.queue: problem for audit, problem in zip(stuck, problems, strict=True) if problem}
+
+    def _look_again(self, queues: Mapping[str, QueueAudit]) -> None:
+        for audit, cursor in self._rows([one for one in queues.values() if one.position is None]):
+            if cursor is not None:
+                # Begun since: what is beyond the items that were seen came after them.
+                _set(audit, cursor)
+                audit.position = cursor.position if audit.last is None else min(cursor.position, audit.last)
+        for audit, cursor in self._rows([one for one in queues.values() if _lacks_released(one)]):
+            if cursor is not None:
+                # Trimmed since.
+                audit.trimmed_through = cursor.floor
+        suspects = [one for one in queues.values() if one.position is not None and one.holds(one.position + 1)]
+        still = [one for one, stuck in zip(suspects, _each(self._is_stuck, suspects), strict=True) if stuck]
+        if still:
+            self.sleep(GRACE)
+        for audit, stuck in zip(still, _each(self._is_stuck, still), strict=True):
+            audit.stuck = stuck
+
+    def _rows(self, suspects: Sequence[QueueAudit]) -> Iterable[tuple[QueueAudit, Cursor | None]]:
+        rows = _each(self.sorter.stores.cursors.get, [one.queue for one in suspects])
+        return zip(suspects, rows, strict=True)
+
+    def _is_stuck(self, audit: QueueAudit) -> bool:
+        """Whether the slot behind the position, as it is now, is taken."""
+        position = audit.position
+        while position is not None:
+            head = self.sorter.stores.heads.peek(audit.queue, position + 1)
+            if head.cursor is None or head.cursor.position == position:
+                return head.cursor is not None and head.taken
+            position = head.cursor.position
+        return False
+
+    def _advance(self, audit: QueueAudit) -> str:
+        try:
+            audit.position = self.sorter.advance(audit.queue).new
+        except StreamSortError as error:
+            return str(error)
+        return ""
+
+    def _add_consumers(
+        self, queues: Mapping[str, QueueAudit], cursors: Mapping[str, Cursor], control: ControlStore
+    ) -> None:
+        for consumer in control.consumers():
+            rows = control.checkpoints(consumer.name, list(cursors))
+            for name, cursor in cursors.items():
+                row = rows.get(name)
+                seq = first_checkpoint(consumer.start, cursor) if row is None else row.seq
+                # The position was read first; it may have moved on, and the consumer with it.
+                if seq > cursor.position and (row is None or seq <= self.sorter.position(name)):
+                    seq = cursor.position
+                queues[name].checkpoints[consumer.name] = seq
+
+
+def _each(work: Callable[[Given], Answer], given: Iterable[Given]) -> list[Answer]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(work, given))
+
+
+def check_known(wanted: Iterable[str], queues: Mapping[str, QueueAudit]) -> None:
+    """Raise QueueNotFound for a queue that was named and is nowhere."""
+    for name in wanted:
+        if name not in queues:
+            raise QueueNotFound(name)
+
+
+def _set(audit: QueueAudit, cursor: Cursor) -> None:
+    audit.position, audit.first_seq, audit.trimmed_through = cursor.position, cursor.first_seq, cursor.floor
+
+
+def _lacks_released(audit: QueueAudit) -> bool:
+    return audit.position is not None and any(gap.start <= audit.position for gap in audit.gaps())

@@ -1,0 +1,1 @@
+"""Ordered ranges into files, tables or sinks: plan, ledger, targets and job."""

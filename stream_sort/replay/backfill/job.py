@@ -1,0 +1,226 @@
+"""Backfill: source and range in, files or deliveries out, in order and complete; a killed job resumes where it was."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from stream_sort.errors import SettingsError
+from stream_sort.replay.backfill.joining import Join
+from stream_sort.replay.backfill.ledger import Ledger, UnderWay
+from stream_sort.replay.backfill.options import backfill_parser, options_of
+from stream_sort.replay.backfill.plan import check_new, left_over, new_plan
+from stream_sort.replay.backfill.report import forecast, is_complete, outcome
+from stream_sort.replay.backfill.tally import NOT_DONE, Tally
+from stream_sort.replay.backfill.targets.delivery import DeliveryWork
+from stream_sort.replay.backfill.targets.files import FileWork
+from stream_sort.replay.jobs.estimate import estimate
+from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, run_main
+from stream_sort.replay.jobs.origins import access_of, origin_of, paced
+from stream_sort.replay.jobs.progress import Progress
+from stream_sort.replay.jobs.report import check_report_file
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Generator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from stream_sort.replay.backfill.ledger import Record
+    from stream_sort.replay.backfill.options import BackfillOptions
+    from stream_sort.replay.jobs.plan import Plan
+    from stream_sort.replay.jobs.report import Report
+    from stream_sort.replay.origin import Origin, Work
+    from stream_sort.replay.ranges import Part
+
+RESUME = "run the same command again; it resumes at its checkpoint"
+
+
+def backfill(options: BackfillOptions, spark: SparkSession | None = None) -> Report:
+    """Run a backfill, or what is left of it; the report says whether it is complete.
+
+    Files: the same bytes under the same names, however often it is stopped and run again. Sinks that deliver: each
+    queue in order, at least once, where a repeat restarts after the last commit. A finished one does nothing.
+    """
+    return _Backfill(options, spark).run()
+
+
+def dry_run(options: BackfillOptions, spark: SparkSession | None = None) -> str:
+    """What a backfill would do and cost, as text; reads positions, but no message."""
+    return _Backfill(options, spark).forecast()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command: exit code 0 when complete, 1 when not, 2 for bad input, 130 when interrupted."""
+    return run_main(backfill_parser(), _command, argv, resume=RESUME)
+
+
+def _command(given: argparse.Namespace) -> int:
+    options = options_of(given)
+    check_report_file(given.report)
+    if given.dry_run:
+        sys.stdout.write(dry_run(options))
+        return COMPLETE
+    report = backfill(options)
+    if given.report:
+        report.write(given.report, options.source)
+    if not given.quiet:
+        sys.stdout.write(report.text())
+    elif not report.complete:
+        worst = report.queues[0]
+        sys.stderr.write(f"backfill: not complete: queue {worst['queue']!r}: {worst['problem'] or worst['gaps']}\n")
+    return COMPLETE if report.complete else INCOMPLETE
+
+
+@dataclass
+class _Backfill:
+    """One run of a job on the driver."""
+
+    options: BackfillOptions
+    session: SparkSession | None
+
+    def __post_init__(self) -> None:
+        self._began = time.monotonic()
+        self._ledger = Ledger(self.options.ledger)
+
+    def forecast(self) -> str:
+        options, plan = self.options, self._new_plan()
+        if options.source.kind != "table":
+            return forecast(options, plan, None)
+        return forecast(options, plan, estimate(access_of(options.source), plan, consistent=options.consistent))
+
+    def run(self) -> Report:
+        plan = self._ledger.plan()
+        if plan is not None:
+            plan.check(self.options.identity(), self._ledger.where)
+            end = self._ledger.end()
+            if end is not None:
+                return self._finished(end)
+            if self._join is not None:
+                self._join.check(plan, self._ledger)
+        else:
+            plan = self._begin()
+        parts, records = left_over(self.options, plan, self._ledger)
+        done = len(plan.parts) - len(parts)
+        notes = [f"resumed: {done:,} of {len(plan.parts):,} parts were done before"] if records else []
+        return self._end(plan, self._work_on(plan, parts, records), notes)
+
+    def _begin(self) -> Plan:
+        plan = self._new_plan()
+        if self._join is not None:
+            self._join.check(plan, self._ledger)
+        check_new(self.options, plan)
+        return self._ledger.begin(plan)
+
+    def _new_plan(self) -> Plan:
+        # Only an export must be read by Spark to know what there is.
+        spark = self._spark if self.options.source.kind == "export" else None
+        return new_plan(self.options, self._origin.ranges(cast("SparkSession", spark)))
+
+    def _work_on(self, plan: Plan, parts: list[Part], records: dict[int, Record]) -> list[Tally]:
+        before = {number: record.rows for number, record in records.items()}
+        if parts:
+            # A session takes a while to begin, which is no part of the job's pace.
+            _ = self._spark
+        under_way = UnderWay(self._ledger, [part.number for part in parts], before)
+        with Progress(sum(part.rows for part in parts), len(parts), quiet=self.options.quiet) as progress:
+            if not self.options.sink.is_files:
+                progress.watch(under_way)
+            answers = self._answers(parts)
+            for record in answers:
+                under_way.ended(record.number)
+                progress.add(record.rows - before.get(record.number, 0))
+                records[record.number] = record
+                if self.options.on_gap == "fail" and any(one.failed and one.missing for one in record.tallies):
+                    answers.close()
+                    break
+        return [tally for part in plan.parts for tally in _tallies(part, records.get(part.number))]
+
+    def _answers(self, parts: list[Part]) -> Generator[Record, None, None]:
+        if not parts:
+            return
+        spark, origin = self._spark, self._origin
+        if self.options.max_read_units is not None:
+            origin = paced(origin, self.options.max_read_units, spark)
+        yield from origin.run(spark, parts, self._work())
+
+    def _work(self) -> Work:
+        options = self.options
+        if options.sink.is_files:
+            may_have_holes = options.on_gap != "fail"
+            return FileWork(options.out, self._ledger, options.sink.form, options.selection, may_have_holes)
+        if self._spark.sparkContext.getConf().get("spark.speculation", "false") == "true":
+            raise SettingsError(
+                f"spark.speculation is on: two tasks would deliver the same queue to {options.sink.sink} at once; "
+                "set it to false"
+            )
+        return DeliveryWork(options.sender(), self._ledger, options.selection, options.on_gap, options.batch_size)
+
+    def _end(self, plan: Plan, tallies: list[Tally], notes: list[str]) -> Report:
+        conflicts = self._conflicts
+        complete, joined = is_complete(self.options, tallies) and not conflicts, True
+        notes += self._doubled()
+        if self._join is not None:
+            joined = complete
+            if complete:
+                count = self._join.join(plan, self._ledger)
+                notes.append(f"joined: consumer {self.options.consumer} goes on live in {count:,} queues")
+            else:
+                notes.append(f"not joined: consumer {self.options.consumer} is not registered before all is replayed")
+        if joined and all(one.is_done for one in tallies):
+            if self.options.sink.is_files:
+                self.options.out.sweep()
+            queues = [one.wire() for one in tallies]
+            self._ledger.finish({"finished_at": time.time(), "queues": queues, "conflicts": conflicts})
+        elif not complete:
+            notes.append(f"to go on: {RESUME} ({self._ledger.where})")
+        report = outcome(self.options, tallies, seconds=time.monotonic() - self._began, notes=notes)
+        return replace(report, complete=report.complete and not conflicts)
+
+    @property
+    def _conflicts(self) -> int:
+        """How many slots of an export differed from the one in their place."""
+        doubles = getattr(self._origin, "doubles", None)
+        return 0 if doubles is None else int(doubles.conflicts)
+
+    def _doubled(self) -> list[str]:
+        """What an export held twice; none of it was written twice."""
+        doubles = getattr(self._origin, "doubles", None)
+        if doubles is None or not doubles.duplicates + doubles.conflicts:
+            return []
+        told = f"{doubles.duplicates:,} slots came twice, and {doubles.conflicts:,} differed from one in their place"
+        return [f"doubled: {told}; what arrived first was taken"]
+
+    def _finished(self, end: dict[str, Any]) -> Report:
+        when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(end["finished_at"]))
+        tallies = [Tally.from_wire(wire) for wire in end["queues"]]
+        note = f"finished before, at {when}: nothing was done now ({self._ledger.where})"
+        report = outcome(self.options, tallies, seconds=time.monotonic() - self._began, notes=[note])
+        return replace(report, complete=report.complete and not end.get("conflicts"))
+
+    @cached_property
+    def _origin(self) -> Origin:
+        return origin_of(self.options.source, self.options.selection, consistent=self.options.consistent)
+
+    @cached_property
+    def _join(self) -> Join | None:
+        if not self.options.until_position:
+            return None
+        source = self.options.source
+        return Join(access_of(source), source.control_table, self.options.consumer)
+
+    @cached_property
+    def _spark(self) -> SparkSession:
+        # pyspark takes a second to load, which bad input need not wait for.
+        from stream_sort.replay.jobs.session import spark_session  # noqa: PLC0415
+
+        return self.session or spark_session("stream-sort backfill")
+
+
+def _tallies(part: Part, record: Record | None) -> list[Tally]:
+    """What is known of each range of a part."""
+    known = {} if record is None else {(one.queue, one.through): one for one in record.tallies}
+    return [known.get((one.queue, one.through)) or replace(Tally.of(one), failed=NOT_DONE) for one in part.ranges]

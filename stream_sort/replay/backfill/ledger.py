@@ -1,0 +1,133 @@
+"""What a job has done so far, kept as small files: its plan, a record for each part, and its end.
+
+Every file is written whole or not at all. The plan and the end are written once; a record is written by the task that
+works on the part, and tells the truth whenever it was written: whoever resumes goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.errors import StoreError, StreamSortError
+from stream_sort.replay.backfill.tally import Tally
+from stream_sort.replay.jobs.plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stream_sort.replay.files.storage import Storage
+
+PLAN = "plan.json"
+END = "end.json"
+RECORDS = "parts/"
+READERS = 16
+MOST_WATCHED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """How far one part is; `ended` when nothing of it is left to do."""
+
+    number: int
+    tallies: tuple[Tally, ...]
+    ended: bool
+
+    @property
+    def rows(self) -> int:
+        """How many slots were read and done."""
+        return sum(one.rows + one.tombstones + one.outside for one in self.tallies)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The files of one job. Picklable, as it goes to every task."""
+
+    storage: Storage
+
+    @property
+    def where(self) -> str:
+        """Where it is, for people."""
+        return self.storage.uri
+
+    def plan(self) -> Plan | None:
+        """The plan of the job; None before it began."""
+        if not self.storage.exists(PLAN):
+            return None
+        return Plan.decode(self.storage.read(PLAN), self.storage.address(PLAN))
+
+    def begin(self, plan: Plan) -> Plan:
+        """Fix the plan; of several that begin at once one wins, and all go by its plan."""
+        if self.storage.put_if_absent(PLAN, plan.encode()):
+            return plan
+        there = self.plan()
+        if there is None:
+            raise StoreError(f"{self.where}: the plan was removed while the job began; run it again")
+        there.check(plan.options, self.where)
+        return there
+
+    def record(self, number: int) -> Record | None:
+        """How far a part is; None if nothing of it is done."""
+        name = _name(number)
+        return self._read(name) if self.storage.exists(name) else None
+
+    def commit(self, record: Record) -> None:
+        """Keep a record, in the place of the one before."""
+        document = {"part": record.number, "ended": record.ended, "queues": [one.wire() for one in record.tallies]}
+        self.storage.write(_name(record.number), json.dumps(document, ensure_ascii=False).encode())
+
+    def records(self) -> dict[int, Record]:
+        """All records there are."""
+        names = self.storage.list(RECORDS)
+        with ThreadPoolExecutor(READERS) as readers:
+            return {record.number: record for record in readers.map(self._read, names)}
+
+    def end(self) -> dict[str, Any] | None:
+        """What the job said at its end; None before."""
+        if not self.storage.exists(END):
+            return None
+        document: dict[str, Any] = json.loads(self.storage.read(END))
+        return document
+
+    def finish(self, document: dict[str, Any]) -> None:
+        """Note that everything is done."""
+        self.storage.put_if_absent(END, json.dumps(document, ensure_ascii=False).encode())
+
+    def _read(self, name: str) -> Record:
+        try:
+            document = json.loads(self.storage.read(name))
+            tallies = tuple(map(Tally.from_wire, document["queues"]))
+            return Record(document["part"], tallies, document["ended"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{self.storage.address(name)} is no record of a job: {error!r}; remove it") from error
+
+
+class UnderWay:
+    """Counts what the records of parts that have not ended say, beyond what they said before; for progress only."""
+
+    def __init__(self, ledger: Ledger, numbers: Sequence[int], before: Mapping[int, int]) -> None:
+        self._ledger = ledger
+        self._before = before
+        # To look at thousands of records every few seconds would cost more than it tells.
+        self._running = set(numbers) if len(numbers) <= MOST_WATCHED else set()
+
+    def ended(self, number: int) -> None:
+        """Somebody else counts this one now."""
+        self._running.discard(number)
+
+    def __call__(self) -> int:
+        """How many rows; none where the ledger cannot be read just now."""
+        try:
+            return sum(self._rows(number) for number in sorted(self._running))
+        except StreamSortError:
+            return 0
+
+    def _rows(self, number: int) -> int:
+        record = self._ledger.record(number)
+        return 0 if record is None else record.rows - self._before.get(number, 0)
+
+
+def _name(number: int) -> str:
+    return f"{RECORDS}{number:07d}.json"

@@ -1,0 +1,94 @@
+"""What a backfill has to say: its plan when it is only asked, its outcome at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.replay.backfill.tally import NOT_DONE, Tally, added_up
+from stream_sort.replay.jobs.report import MOST_QUEUES, Report, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.replay.backfill.options import BackfillOptions
+    from stream_sort.replay.jobs.estimate import Estimate
+    from stream_sort.replay.jobs.plan import Plan
+
+COLUMNS = ("queue", "rows", "tombstones", "missing", "gaps", "first", "last", "problem")
+
+
+def is_complete(options: BackfillOptions, tallies: Sequence[Tally]) -> bool:
+    """Whether every seq came; where gaps may be skipped, every one that is there."""
+    if options.on_gap == "skip":
+        return all(one.is_done for one in tallies)
+    return all(one.is_whole for one in tallies)
+
+
+def outcome(
+    options: BackfillOptions, tallies: Sequence[Tally], *, seconds: float = 0.0, notes: Sequence[str] = ()
+) -> Report:
+    """The report on a backfill: queues that miss most first, then those that failed."""
+    queues = added_up(tallies)
+    queues.sort(key=lambda one: (-one.lost, one.failed in {"", NOT_DONE}, not one.failed))
+    lost = sum(one.lost for one in queues)
+    word = "skipped" if options.on_gap == "skip" else "found"
+    told = (*notes, f"gaps: {lost:,} missing seqs were {word}") if lost else tuple(notes)
+    return Report(
+        job="backfill",
+        complete=is_complete(options, tallies),
+        columns=COLUMNS
+        if lost or any(one.failed for one in queues)
+        else ("queue", "rows", "tombstones", *COLUMNS[5:7]),
+        queues=[_row(one) for one in queues],
+        totals={
+            "queues": len(queues),
+            "rows": sum(one.rows for one in queues),
+            "tombstones": sum(one.tombstones for one in queues),
+            "missing": lost,
+        },
+        seconds=seconds,
+        notes=told,
+        facts={"source": str(options.source), "sink": str(options.sink), "on_gap": options.on_gap},
+    )
+
+
+def forecast(options: BackfillOptions, plan: Plan, cost: Estimate | None) -> str:
+    """The plan as people read it: what would be read, and for how much."""
+    starts, ends = plan.starts(), plan.ends()
+    rows = dict.fromkeys(sorted(ends), 0)
+    for one in plan.ranges():
+        rows[one.queue] += len(one)
+    largest = sorted(rows, key=lambda queue: -rows[queue])
+    shown = [
+        {"queue": queue, "rows": rows[queue], "first": starts[queue] + 1, "last": ends[queue]}
+        for queue in largest[:MOST_QUEUES]
+    ]
+    lines = table(("queue", "rows", "first", "last"), shown)
+    if len(rows) > MOST_QUEUES:
+        lines.append(f"and {len(rows) - MOST_QUEUES:,} more")
+    lines += ["", f"from {options.source}", f"as {options.sink}"]
+    lines.append(f"queues {len(rows):,}, rows {plan.rows:,} (tombstones included), parts {len(plan.parts):,}")
+    if cost is not None:
+        lines.append(_cost(cost, consistent=options.consistent))
+    return "\n".join([*lines, "dry run: nothing was read or written", ""])
+
+
+def _cost(cost: Estimate, *, consistent: bool) -> str:
+    if cost.read_units is None or cost.item_bytes is None:
+        return "cost: not known; DynamoDB has not counted the table yet (it does every six hours)"
+    how = "strongly" if consistent else "eventually"
+    return f"cost: about {cost.read_units:,.0f} read units ({how} consistent, {cost.item_bytes:,.0f} bytes an item)"
+
+
+def _row(tally: Tally) -> dict[str, Any]:
+    return {
+        "queue": tally.queue,
+        "rows": tally.rows,
+        "tombstones": tally.tombstones,
+        "outside": tally.outside,
+        "missing": tally.lost,
+        "gaps": [[hole.after + 1, hole.through] for hole in tally.missing],
+        "first": tally.after + 1,
+        "last": tally.through,
+        "problem": tally.failed or None,
+    }

@@ -1,0 +1,108 @@
+"""What a queue's messages are delivered to: a sink, or another pair of tables through the ordering core.
+
+A sender is a handler of batches. It is picklable, and makes its clients where it runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from stream_sort.errors import QueueExists, SequenceConflict, SettingsError
+from stream_sort.settings import SinkSettings
+from stream_sort.sinks.choose import SINKS, make_client, make_sink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stream_sort.core.batch import Batch
+    from stream_sort.replay.access import TableAccess
+
+
+class Sender(Protocol):
+    """Where messages go in order."""
+
+    def check(self, queue: str) -> None:
+        """Raise, before anything is read, if it is known that nothing can go there."""
+
+    def open(self, queue: str, first_seq: int) -> None:
+        """A queue is about to come, from this seq on."""
+
+    def __call__(self, batch: Batch) -> int | None:
+        """Deliver a batch, or say how far it got; see the sinks."""
+
+    def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
+        """These seqs were skipped, and hold no message."""
+
+
+@dataclass(frozen=True)
+class SinkSender:
+    """One of the sinks that `process` knows, too; skipped seqs just do not come."""
+
+    sink: str
+    target: str
+    region: str | None = None
+    endpoint_url: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def check(self, queue: str) -> None:  # noqa: ARG002  # the same for all queues
+        """See Sender."""
+        _ = self._send
+
+    def open(self, queue: str, first_seq: int) -> None:
+        """See Sender."""
+
+    def __call__(self, batch: Batch) -> int | None:
+        """See Sender."""
+        return self._send(batch)
+
+    def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
+        """See Sender."""
+
+    @cached_property
+    def _send(self) -> Callable[[Batch], int | None]:
+        settings = SinkSettings(sink=self.sink, sink_target=self.target)
+        service = SINKS[self.sink].service
+        return make_sink(settings, make_client(service, region=self.region, endpoint_url=self.endpoint_url))
+
+
+@dataclass(frozen=True)
+class TableSender:
+    """Another pair of tables: messages are put and released anew, skipped seqs are skipped there, too.
+
+    What is there already, and the same, is left as it is: delivering twice changes nothing. What others stored as
+    sets arrives as lists.
+    """
+
+    access: TableAccess
+
+    def check(self, queue: str) -> None:
+        """See Sender."""
+        self.access.sorter.position(queue)
+
+    def open(self, queue: str, first_seq: int) -> None:
+        """The queue starts where the replay starts, unless it is there and has got as far."""
+        try:
+            self.access.sorter.open(queue, first_seq=first_seq)
+        except QueueExists as begun:
+            if not begun.first_seq <= first_seq <= begun.position + 1:
+                raise SettingsError(
+                    f"queue {queue!r} began at {begun.first_seq} in the target tables and stands at {begun.position}: "
+                    f"what starts at {first_seq} would not be released there; take another range, or new tables"
+                ) from begun
+
+    def __call__(self, batch: Batch) -> None:
+        """See Sender."""
+        result = self.access.sorter.put_many(batch)
+        for _, error in (*result.rejected, *result.stalled):
+            raise error
+        # Late: the target skipped what the source has.
+        for other in (*result.conflicts, *result.late):
+            raise SequenceConflict(batch.queue, other[self.access.seq_key])
+
+    def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
+        """See Sender."""
+        self.access.sorter.skip(queue, seqs, reason)

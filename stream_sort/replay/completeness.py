@@ -1,0 +1,86 @@
+"""Whether a range came out whole and in order. Pure but for Arrow's arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_sort.errors import MissingItems, StoreError
+from stream_sort.replay.ranges import Range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Completeness:
+    """Watches the slots of one range go by: every seq once, ascending, none missing, tombstones counted.
+
+    A hole raises MissingItems, or is noted in `holes` when it `may_have_holes`.
+    """
+
+    def __init__(self, wanted: Range, *, may_have_holes: bool = False) -> None:
+        self._range = wanted
+        self._may_have_holes = may_have_holes
+        self._last = wanted.after
+        self.rows = 0
+        self.tombstones = 0
+        self.holes: list[Range] = []
+
+    def watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches, checked as they pass; what is missing at the end is found there."""
+        for batch in batches:
+            self.take(batch)
+            yield batch
+        self.finish()
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Check the next slots of the range."""
+        if not batch.num_rows:
+            return
+        seqs = batch.column("seq")
+        first, last = seqs[0].as_py(), seqs[-1].as_py()
+        if first <= self._last or last > self._range.through:
+            raise self._disorder(first, last)
+        if first > self._last + 1:
+            self._hole(self._last, first - 1)
+        if last - first + 1 != batch.num_rows or not _ascends(seqs):
+            self._look_inside(seqs)
+        self._last = last
+        self.rows += batch.num_rows
+        self.tombstones += batch.num_rows - batch.column("skipped").null_count
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        if self._last < self._range.through:
+            self._hole(self._last, self._range.through)
+            self._last = self._range.through
+
+    def _look_inside(self, seqs: pa.Array) -> None:
+        before = seqs[0].as_py()
+        for seq in seqs.to_pylist()[1:]:
+            if seq <= before:
+                raise self._disorder(seq, before)
+            if seq > before + 1:
+                self._hole(before, seq - 1)
+            before = seq
+
+    def _hole(self, after: int, through: int) -> None:
+        if not self._may_have_holes:
+            raise MissingItems(self._range.queue, [range(after + 1, through + 1)])
+        self.holes.append(Range(self._range.queue, after, through))
+
+    def _disorder(self, seq: int, other: int) -> StoreError:
+        return StoreError(
+            f"queue {self._range.queue!r}: seq {seq} came out of order, beside {other}, "
+            f"in ({self._range.after}, {self._range.through}]; the source is damaged, or was read wrongly"
+        )
+
+
+def _ascends(seqs: pa.Array) -> bool:
+    """Whether each seq is the one before plus one: with first, last and count right, no step may be 0 or less."""
+    if len(seqs) == 1:
+        return True
+    steps = pc.subtract(seqs.slice(1), seqs.slice(0, len(seqs) - 1))
+    return bool(pc.min(steps).as_py() == 1)

@@ -1,0 +1,1 @@
+"""Point-in-time exports: manifests, files, and their slots in order."""

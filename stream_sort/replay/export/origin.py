@@ -1,0 +1,199 @@
+"""A point-in-time export as an origin: its keys make the plan; one shuffle takes its slots to their parts, sorted."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+
+from stream_sort.core.message import KeyNames
+from stream_sort.errors import InvalidInput, SequenceConflict, SettingsError
+from stream_sort.replay.export.files import read_keys, read_slots
+from stream_sort.replay.export.manifest import Export, open_export
+from stream_sort.replay.export.order import Doubles, Places, without_doubles
+from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.jobs.options import ROWS_PER_PART
+from stream_sort.replay.ranges import Range, cut
+from stream_sort.replay.selection import Selection, clipped
+from stream_sort.replay.slots import in_time, messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from stream_sort.replay.export.manifest import DataFile
+    from stream_sort.replay.jobs.tasks import Answer
+    from stream_sort.replay.origin import Work
+    from stream_sort.replay.ranges import Part
+
+PLACED = (
+    "part int, place bigint, queue string, seq bigint, item string, arrived_at bigint, skipped string, late string, "
+    "binary string"
+)
+MESSAGES = "queue string not null, seq bigint not null, item string not null"
+KEYS_AT_ONCE = 500_000
+# A range that is mostly hole is a seq gone wrong, and its parts would be without number.
+LONGEST_HOLE = 100_000_000
+EXTENT = [("seq", "min"), ("seq", "max"), ("seq", "count")]
+
+
+@dataclass(frozen=True)
+class ExportOrigin:
+    """What the selection wants of an export. Nothing says what was released, so it is everything that is there.
+
+    `doubles` tells, once parts have run, what was there twice; of two different ones the first to arrive counts.
+    """
+
+    storage: Storage
+    selection: Selection = field(default_factory=Selection)
+    keys: KeyNames = field(default_factory=KeyNames)
+    doubles: Doubles = field(default_factory=Doubles, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @cached_property
+    def export(self) -> Export:
+        """The export, its manifests checked."""
+        return open_export(self.storage)
+
+    def ranges(self, spark: SparkSession) -> list[Range]:
+        """From the keys of all items, by when every file was read and checked; by time, from the first to the last."""
+        from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
+
+        extents = run_parts(spark, self.export.files, partial(_extents, self.export, self.keys, self.selection))
+        whole = _whole(list(extents))
+        for queue in self.selection.queues or ():
+            if queue not in whole:
+                raise InvalidInput(f"queue {queue!r} has no item in the export {self.storage.uri}; check its name")
+        ranges = clipped(self.selection, (Range(queue, first - 1, last) for queue, (first, last, _) in whole.items()))
+        for one in ranges:
+            _check_holes(one, whole[one.queue][2])
+        return ranges
+
+    def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
+        """See Origin."""
+        from stream_sort.replay.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
+        from stream_sort.replay.jobs.tasks import run_parts, run_tasks  # noqa: PLC0415
+
+        def tasks(answer: Answer) -> Any:
+            return map_in_arrow(self._in_order(spark, parts), _working(spark, parts, work, answer), "nothing int").rdd
+
+        left = dict(enumerate(parts))
+        for index, answered, doubles in run_tasks(spark, tasks) if parts else ():
+            del left[index]
+            self.doubles.add(doubles)
+            yield answered
+        # Spark runs no task for what it knows to be empty.
+        yield from run_parts(spark, list(left.values()), lambda part: work(part, iter(())))
+
+    def frame(self, spark: SparkSession, rows_per_part: int = ROWS_PER_PART) -> DataFrame:
+        """The messages in order (queue, seq, item), each part a partition; two different ones in one place raise."""
+        from stream_sort.replay.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
+
+        parts = cut(self.ranges(spark), rows_per_part)
+        if not parts:
+            return spark.createDataFrame([], MESSAGES)
+        return map_in_arrow(self._in_order(spark, parts), partial(_only_messages, self.selection), MESSAGES)
+
+    def _in_order(self, spark: SparkSession, parts: Sequence[Part]) -> DataFrame:
+        """All slots of the parts, each part a partition, sorted by place."""
+        from stream_sort.replay.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
+
+        files = spark.range(0, len(self.export.files), 1, len(self.export.files))
+        places = spark.sparkContext.broadcast(Places(parts))
+        placed = map_in_arrow(files, partial(_placed, self.export, self.keys, places), PLACED)
+        return placed.repartitionById(len(parts), "part").sortWithinPartitions("place")
+
+
+def read_export(
+    spark: SparkSession,
+    location: str | Storage,
+    *,
+    keys: KeyNames | None = None,
+    selection: Selection | None = None,
+    rows_per_part: int = ROWS_PER_PART,
+) -> DataFrame:
+    """The messages of a point-in-time export (queue, seq, item), in order within and between partitions.
+
+    The export is checked, all of it, before this returns: ExportDamaged names the file that is missing or changed.
+    """
+    storage = location if isinstance(location, Storage) else Storage(location)
+    return ExportOrigin(storage, selection or Selection(), keys or KeyNames()).frame(spark, rows_per_part)
+
+
+def _extents(export: Export, keys: KeyNames, selection: Selection, file: DataFile) -> pa.Table:
+    """The lowest and highest seq and the count of each queue in a file; checks the file."""
+    found: list[pa.Table] = []
+    held: list[pa.RecordBatch] = []
+    for batch in read_keys(export, file, keys):
+        held.append(in_time(batch, selection).select(["queue", "seq"]))
+        if sum(one.num_rows for one in held) >= KEYS_AT_ONCE:
+            found.append(_extent(held))
+            held = []
+    return pa.concat_tables([*found, _extent(held)])
+
+
+def _extent(batches: list[pa.RecordBatch]) -> pa.Table:
+    schema = pa.schema([("queue", pa.string()), ("seq", pa.int64())])
+    table = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
+    return table.group_by("queue", use_threads=False).aggregate(EXTENT)
+
+
+def _whole(extents: list[pa.Table]) -> dict[str, tuple[int, int, int]]:
+    if not extents:
+        return {}
+    sums = [("seq_min", "min"), ("seq_max", "max"), ("seq_count", "sum")]
+    whole = pa.concat_tables(extents).group_by("queue").aggregate(sums)
+    columns = (whole[name].to_pylist() for name in ("queue", "seq_min_min", "seq_max_max", "seq_count_sum"))
+    return {queue: (first, last, count) for queue, first, last, count in zip(*columns, strict=True)}
+
+
+def _check_holes(wanted: Range, count: int) -> None:
+    if wanted.through - wanted.after > 10 * count + LONGEST_HOLE:
+        raise SettingsError(
+            f"queue {wanted.queue!r} has {count:,} items over {wanted.through - wanted.after:,} seqs, mostly holes; "
+            "name the range that is wanted by its first and last seq, or audit the export to see them"
+        )
+
+
+def _placed(export: Export, keys: KeyNames, places: Any, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    # Nothing here is in a cycle, and looking for cycles among millions of values takes a sixth of the time.
+    gc.disable()
+    try:
+        for number in numbers:
+            for index in number.column(0).to_pylist():
+                for batch in read_slots(export, export.files[index], keys):
+                    yield places.value.placed(batch)
+    finally:
+        gc.enable()
+
+
+def _working(
+    spark: SparkSession, parts: Sequence[Part], work: Work, answer: Answer
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What does a part's work in the task that has its slots."""
+    known = spark.sparkContext.broadcast(list(parts))
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext  # noqa: PLC0415  # of the executor
+
+        index = cast("TaskContext", TaskContext.get()).partitionId()
+        doubles = Doubles()
+        slots = without_doubles(batches, doubles)
+        answer(lambda: (index, work(known.value[index], slots), doubles))
+        yield from ()
+
+    return task
+
+
+def _only_messages(selection: Selection, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    doubles = Doubles()
+    for batch in without_doubles(batches, doubles):
+        if doubles.conflicts:
+            raise SequenceConflict(*doubles.examples[0])
+        yield messages(in_time(batch, selection))

@@ -1,0 +1,1 @@
+"""Files on this machine or on S3, under one interface."""

@@ -1,0 +1,1 @@
+"""What the three jobs share: options, session, tasks, progress, reports."""

@@ -1,0 +1,186 @@
+"""The options that the jobs share: where to read, what of it, how to run. Knows neither tables nor Spark."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from stream_sort.core.message import KeyNames
+from stream_sort.errors import (
+    ArchiveDamaged,
+    ExportDamaged,
+    InvalidInput,
+    QueueNotFound,
+    SettingsError,
+    StoreMisconfigured,
+    StreamSortError,
+)
+from stream_sort.replay.selection import Selection, moment, seq_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+COMPLETE, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+# What no second run can cure before somebody changes what was asked for.
+MISTAKES = (ArchiveDamaged, ExportDamaged, InvalidInput, QueueNotFound, SettingsError, StoreMisconfigured)
+ROWS_PER_PART = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where history is read from: a pair of tables, a point-in-time export or an archive.
+
+    Tables may also be named beside an export or an archive, for what a job needs besides the messages.
+    """
+
+    items_table: str = ""
+    cursor_table: str = ""
+    control_table: str = ""
+    queue_key: str = "queue"
+    seq_key: str = "seq"
+    endpoint_url: str | None = None
+    region: str | None = None
+    export: str = ""
+    archive: str = ""
+
+    def __post_init__(self) -> None:
+        if self.export and self.archive:
+            raise SettingsError("--export and --archive are both given; history is read from one place")
+        for name in ("items_table", "cursor_table"):
+            if self.kind == "table" and not getattr(self, name):
+                raise SettingsError(
+                    f"--{name.replace('_', '-')} is missing; a job reads --items-table with --cursor-table, "
+                    "--export or --archive"
+                )
+
+    @property
+    def kind(self) -> str:
+        """`table`, `export` or `archive`."""
+        return "export" if self.export else "archive" if self.archive else "table"
+
+    @property
+    def keys(self) -> KeyNames:
+        """The names under which messages carry queue and seq."""
+        return KeyNames(self.queue_key, self.seq_key)
+
+    def __str__(self) -> str:
+        if self.kind == "table":
+            return f"tables {self.items_table} and {self.cursor_table}"
+        return f"{self.kind} {self.export or self.archive}"
+
+
+class JobParser(argparse.ArgumentParser):
+    """A parser that raises what is wrong with the options as a SettingsError."""
+
+    def __init__(self, job: str, description: str) -> None:
+        super().__init__(prog=f"stream-sort {job}", description=description, allow_abbrev=False)
+        self.job = job
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of leaving the process."""
+        raise SettingsError(f"{message} (see --help)")
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `source_of`."""
+    group = parser.add_argument_group("source (a pair of tables, an export or an archive)")
+    group.add_argument("--items-table", default="", metavar="NAME", help="the table with the messages")
+    group.add_argument("--cursor-table", default="", metavar="NAME", help="the table with the positions")
+    group.add_argument("--control-table", default="", metavar="NAME", help="the table with consumers and checkpoints")
+    group.add_argument("--queue-key", default="queue", metavar="NAME", help="under which name a message has its queue")
+    group.add_argument("--seq-key", default="seq", metavar="NAME", help="under which name a message has its seq")
+    group.add_argument("--endpoint-url", metavar="URL", help="another endpoint than AWS's own")
+    group.add_argument("--region", metavar="NAME", help="the AWS region; that of the environment when left out")
+    group.add_argument(
+        "--export", default="", metavar="URI", help="a point-in-time export: its folder or bucket prefix"
+    )
+    group.add_argument("--archive", default="", metavar="URI", help="an archive: its folder or bucket prefix")
+
+
+def source_of(given: argparse.Namespace) -> Source:
+    """The source that the options name."""
+    names = Source.__dataclass_fields__
+    return Source(**{name: getattr(given, name) for name in names})
+
+
+def add_range(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `selection_of`."""
+    group = parser.add_argument_group("range (everything that is released when left out)")
+    group.add_argument("--queue", action="append", metavar="NAME", help="only this queue; may be given often")
+    group.add_argument("--from-seq", metavar="SEQ", help="only from this seq on")
+    group.add_argument("--to-seq", metavar="SEQ", help="only up to this seq, included")
+    group.add_argument("--since", metavar="TIME", help="only what arrived then or later: ISO 8601, or epoch seconds")
+    group.add_argument("--until", metavar="TIME", help="only what arrived before then")
+
+
+def selection_of(given: argparse.Namespace, *, released: bool = True) -> Selection:
+    """The selection that the options make."""
+    return Selection(
+        queues=tuple(given.queue) if given.queue else None,
+        from_seq=None if given.from_seq is None else seq_number(given.from_seq, "--from-seq"),
+        to_seq=None if given.to_seq is None else seq_number(given.to_seq, "--to-seq"),
+        since=None if given.since is None else moment(given.since, "--since"),
+        until=None if given.until is None else moment(given.until, "--until"),
+        released=released,
+    )
+
+
+def add_running(parser: argparse.ArgumentParser, rows_per_part: int = ROWS_PER_PART) -> None:
+    """Add the options that say how a job runs: part size, rate, report."""
+    group = parser.add_argument_group("running")
+    group.add_argument(
+        "--rows-per-part", type=positive, default=rows_per_part, metavar="N", help="rows of one part (%(default)s)"
+    )
+    group.add_argument(
+        "--max-read-units", type=positive_rate, metavar="N", help="read units a second that the whole job keeps to"
+    )
+    group.add_argument(
+        "--eventual", action="store_true", help="read eventually consistent: half the cost; for ranges long released"
+    )
+    group.add_argument("--report", default="", metavar="FILE", help="write the report there too, as JSON")
+    group.add_argument("--quiet", action="store_true", help="no progress and no table, errors only")
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return number
+
+
+def positive_rate(text: str) -> float:
+    """A number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
+
+
+def run_main(
+    parser: JobParser,
+    run: Callable[[argparse.Namespace], int],
+    argv: Sequence[str] | None = None,
+    resume: str = "run it again",
+) -> int:
+    """Parse, run, and turn what is raised into one line on stderr and an exit code; `resume` says how to go on."""
+    try:
+        return run(parser.parse_args(argv))
+    except KeyboardInterrupt:
+        _complain(parser.job, f"interrupted; to go on: {resume}")
+        return INTERRUPTED
+    except StreamSortError as error:
+        _complain(parser.job, str(error))
+        return BAD_INPUT if isinstance(error, MISTAKES) else INCOMPLETE
+
+
+def _complain(job: str, text: str) -> None:
+    sys.stderr.write(f"{job}: {' '.join(text.split())}\n")

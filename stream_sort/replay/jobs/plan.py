@@ -1,0 +1,108 @@
+"""What a job has set out to do: fixed once, kept beside its progress, so that whoever resumes does the same. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.errors import SettingsError, StoreError, shown
+from stream_sort.replay.ranges import Part, Range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The options that make a job this very job, and its parts."""
+
+    options: Mapping[str, Any]
+    parts: tuple[Part, ...]
+    made_at: float
+
+    @property
+    def rows(self) -> int:
+        """How many seqs there are to read."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def id(self) -> str:
+        """A name for this plan that no other one has."""
+        return hashlib.sha256(self.encode()).hexdigest()[:32]
+
+    def ends(self) -> dict[str, int]:
+        """How far it goes in each queue."""
+        ends: dict[str, int] = {}
+        for one in self.ranges():
+            ends[one.queue] = max(one.through, ends.get(one.queue, one.through))
+        return ends
+
+    def starts(self) -> dict[str, int]:
+        """After which seq it begins in each queue."""
+        starts: dict[str, int] = {}
+        for one in self.ranges():
+            starts[one.queue] = min(one.after, starts.get(one.queue, one.after))
+        return starts
+
+    def ranges(self) -> Iterable[Range]:
+        """All ranges of all parts."""
+        return (one for part in self.parts for one in part.ranges)
+
+    def encode(self) -> bytes:
+        """The plan as JSON."""
+        parts = [[[one.queue, one.after, one.through] for one in part.ranges] for part in self.parts]
+        document = {"version": VERSION, "made_at": self.made_at, "options": dict(self.options), "parts": parts}
+        return json.dumps(document, ensure_ascii=False, sort_keys=True).encode()
+
+    @classmethod
+    def decode(cls, content: bytes, where: str) -> Plan:
+        """The plan that `encode` gave; StoreError names `where` it is damaged."""
+        try:
+            document = json.loads(content)
+            version = document["version"]
+            parts = tuple(
+                Part(number, tuple(Range(*one) for one in ranges)) for number, ranges in enumerate(document["parts"])
+            )
+            plan = cls(document["options"], parts, document["made_at"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{where} is no plan of a job: {error!r}; take another --checkpoint") from error
+        if version != VERSION:
+            raise StoreError(f"{where} was made by another version of stream_sort; finish the job with that one")
+        return plan
+
+    def check(self, options: Mapping[str, Any], where: str) -> None:
+        """Raise SettingsError naming the difference if these are not the options it was made with."""
+        now = json.loads(json.dumps(dict(options)))
+        for name in sorted({*now, *self.options}):
+            if now.get(name) != self.options.get(name):
+                then = shown(self.options.get(name))
+                raise SettingsError(
+                    f"{where} belongs to another job: --{name.replace('_', '-')} was {then} and is now "
+                    f"{shown(now.get(name))}; give the same options to resume it, or another --checkpoint"
+                )
+
+
+def whole_queues(ranges: Iterable[Range], rows_per_part: int) -> list[Part]:
+    """Parts that no two share a queue, the largest first: what is delivered must wait for what is before it.
+
+    Small queues are packed together; a large one stands alone.
+    """
+    queues: dict[str, list[Range]] = {}
+    for one in sorted(ranges):
+        queues.setdefault(one.queue, []).append(one)
+    packed: list[tuple[int, list[Range]]] = []
+    room = 0
+    for held in queues.values():
+        rows = sum(map(len, held))
+        if rows > room:
+            packed.append((0, []))
+            room = rows_per_part
+        before, together = packed[-1]
+        packed[-1] = before + rows, together + held
+        room -= rows
+    packed.sort(key=lambda one: -one[0])
+    return [Part(number, tuple(together)) for number, (_, together) in enumerate(packed)]

@@ -1,0 +1,136 @@
+"""What a job has to say at its end: one row for each queue, worst first, as a plain table and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from stream_sort.errors import SettingsError
+from stream_sort.replay.files.storage import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MOST_QUEUES = 30
+WIDEST = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of a job. `queues` are rows by column name, worst first; `facts` stand in the JSON only."""
+
+    job: str
+    complete: bool
+    columns: tuple[str, ...]
+    queues: Sequence[Mapping[str, Any]]
+    totals: Mapping[str, Any]
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def text(self, most: int = MOST_QUEUES) -> str:
+        """The report for people: the worst queues as a table, then totals, notes and the verdict."""
+        lines = table(self.columns, self.queues[:most]) if self.queues else []
+        if len(self.queues) > most:
+            lines.append(f"and {len(self.queues) - most:,} more")
+        told = ", ".join(f"{name.replace('_', ' ')} {shown_cell(value)}" for name, value in self.totals.items())
+        lines += ["", told, *self.notes]
+        lines.append(f"{self.job}: {'complete' if self.complete else 'NOT complete'} ({self.seconds:.1f} s)")
+        return "\n".join(lines).lstrip("\n") + "\n"
+
+    def document(self) -> dict[str, Any]:
+        """The report for programs, every queue in it."""
+        return {
+            "job": self.job,
+            "complete": self.complete,
+            "seconds": round(self.seconds, 3),
+            "totals": dict(self.totals),
+            **self.facts,
+            "notes": list(self.notes),
+            "queues": [dict(row) for row in self.queues],
+        }
+
+    def write(self, path: str, source: InAws) -> None:
+        """Write the JSON to a file, on this machine or on S3, whole or not at all."""
+        write_report(self.document(), path, source)
+
+
+class InAws(Protocol):
+    """Whatever says where in AWS it is."""
+
+    @property
+    def region(self) -> str | None:
+        """The region, if not that of the environment."""
+
+    @property
+    def endpoint_url(self) -> str | None:
+        """The endpoint, if not AWS's own."""
+
+
+def write_report(document: Mapping[str, Any], path: str, source: InAws) -> None:
+    """Write a report as JSON; S3 is reached as the job's source is."""
+    folder, _, name = path.rpartition("/")
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    where = folder or ("/" if path.startswith("/") else ".")
+    Storage(where, endpoint_url=source.endpoint_url, region=source.region).write(name, text.encode())
+
+
+def check_report_file(path: str) -> None:
+    """Raise before hours of work if the report could not be written at the end."""
+    if "://" in path:
+        return
+    if path and not os.access(Path(path).resolve().parent, os.W_OK):
+        raise SettingsError(f"--report {path}: its folder is not there, or cannot be written to")
+    if path and Path(path).is_dir():
+        raise SettingsError(f"--report {path} is a folder; name a file")
+
+
+def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Rows under their column names, numbers to the right, as lines of text."""
+    cells = [[shown_cell(row.get(name)) for name in columns] for row in rows]
+    titles = [name.replace("_", " ") for name in columns]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    numeric = [all(_is_number(row.get(name)) for row in rows) for name in columns]
+    lines = [_line(titles, widths, numeric), _line(["-" * width for width in widths], widths, numeric)]
+    return lines + [_line(row, widths, numeric) for row in cells]
+
+
+def shown_cell(value: object) -> str:
+    """A value as it stands in a table: short, one line, numbers with separators."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    if isinstance(value, list | tuple):
+        return _clipped(", ".join(map(_gap, value)) or "-")
+    return _clipped(" ".join(str(value).split()))
+
+
+def _gap(pair: Any) -> str:
+    """Seqs from and to as they stand in a cell; anything else as it is."""
+    if not isinstance(pair, list | tuple):
+        return str(pair)
+    return f"{pair[0]}" if pair[0] == pair[-1] else f"{pair[0]}-{pair[-1]}"
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    padded = (
+        cell.rjust(width) if right else cell.ljust(width)
+        for cell, width, right in zip(cells, widths, numeric, strict=True)
+    )
+    return "  ".join(padded).rstrip()

@@ -1,0 +1,1 @@
+"""The data source `stream_sort`: options, plan, rows and stream."""

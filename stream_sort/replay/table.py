@@ -1,0 +1,69 @@
+"""The live tables as an origin: the cursor table says what there is, ranges of the items table are read by key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.replay.origin import read_parts
+from stream_sort.replay.ranges import Range
+from stream_sort.replay.selection import Selection, clipped
+from stream_sort.replay.slots import SlotDecoder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from stream_sort.core.records import Cursor
+    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origin import Work
+    from stream_sort.replay.ranges import Part
+    from stream_sort.replay.rate import Rate
+    from stream_sort.stores.dynamodb.raw_pages import RawPages
+
+
+@dataclass(frozen=True)
+class TableOrigin:
+    """What the selection wants of the live tables; `rate` keeps the whole job to so many read units a second."""
+
+    access: TableAccess
+    selection: Selection = field(default_factory=Selection)
+    consistent: bool = True
+    rate: Rate | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def ranges(self, spark: SparkSession | None = None) -> list[Range]:  # noqa: ARG002  # tables need no Spark
+        """From the cursor rows alone; beyond the position, the highest stored seq is looked up."""
+        cursors = self.access.cursors(self.selection)
+        return clipped(self.selection, map(self._whole, cursors))
+
+    def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
+        """See Origin."""
+        return read_parts(spark, parts, self, work)
+
+    def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
+        """The slots of a range, a batch for each page that the table sends."""
+        for page in self._pages.read(wanted.queue, wanted.after, wanted.through):
+            if page.items:
+                yield self._decoder.batch(page.items)
+            if self.rate is not None:
+                self.rate.used(page.units)
+
+    def _whole(self, cursor: Cursor) -> Range:
+        through = cursor.position
+        if not self.selection.released:
+            through = max(through, self.access.sorter.stores.items.highest(cursor.queue) or through)
+        return Range(cursor.queue, cursor.start, through)
+
+    @cached_property
+    def _pages(self) -> RawPages:
+        return self.access.pages(consistent=self.consistent)
+
+    @cached_property
+    def _decoder(self) -> SlotDecoder:
+        return SlotDecoder(self.access.keys)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stream_sort import StreamSorter
+from stream_sort.replay.backfill.job import backfill
+from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
+from tests.spark.backfills import fill, source_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from stream_sort.local.ministack import MiniStack
+    from stream_sort.replay.access import TableAccess
+
+LENGTHS = {"ada": 150, "bob": 20, "🙂": 3}
+
+
+@pytest.fixture
+def target(dynamodb: Any) -> StreamSorter:
+    name = uuid.uuid4().hex[:12]
+    sorter = StreamSorter(f"to-items-{name}", f"to-cursor-{name}", client=dynamodb)
+    sorter.create_tables()
+    return sorter
+
+
+def to_table(access: TableAccess, target: StreamSorter, checkpoint: Path, **others: Any) -> BackfillOptions:
+    cursor = target.stores.cursor_table
+    sink = SinkOptions("table", to_items_table=cursor.replace("cursor", "items"), to_cursor_table=cursor)
+    return BackfillOptions(source_of(access), sink, checkpoint=str(checkpoint), **others)
+
+
+def test_another_pair_of_tables_gets_messages_tombstones_and_first_seqs(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, target: StreamSorter, tmp_path: Path
+) -> None:
+    fill(sorter, LENGTHS)
+    sorter.open("late", first_seq=1_000)
+    sorter.put_many({"queue": "late", "seq": seq, "value": 1.0} for seq in (1_000, 1_003))
+    sorter.skip("late", [1_001, 1_002], "given up")
+    sorter.put({"queue": "ada", "seq": 152})
+    report = backfill(to_table(access, target, tmp_path / "ledger"), spark)
+    assert report.complete
+    for queue in (*LENGTHS, "late"):
+        assert target.position(queue) == sorter.position(queue)
+        assert list(target.read(queue)) == list(sorter.read(queue))
+    assert target.gaps("late") == []
+    assert target.stores.items.page("late", 1_000, 1_002, 10).items[0].skipped == "given up"
+    assert next(target.read("late"))["value"] == 1.0
+    assert "finished before" in backfill(to_table(access, target, tmp_path / "ledger"), spark).text()
+
+
+def test_a_queue_that_holds_another_message_at_the_target_fails_alone(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, target: StreamSorter, tmp_path: Path
+) -> None:
+    fill(sorter, LENGTHS)
+    target.put({"queue": "ada", "seq": 7, "text": "not the same"})
+    report = backfill(to_table(access, target, tmp_path / "ledger"), spark)
+    assert not report.complete
+    assert report.queues[0]["queue"] == "ada"
+    assert "a different message is already stored" in report.queues[0]["problem"]
+    assert target.position("bob") == 19
+
+
+@pytest.fixture
+def holed(access: TableAccess, sorter: StreamSorter, dynamodb: Any) -> TableAccess:
+    fill(sorter, LENGTHS)
+    dynamodb.delete_item(TableName=access.items_table, Key={"queue": {"S": "ada"}, "seq": {"N": "7"}})
+    return access
+
+
+@pytest.mark.parametrize("on_gap", ["report", "skip"])
+def test_a_hole_waits_at_the_target_or_is_skipped_there(
+    spark: SparkSession, holed: TableAccess, target: StreamSorter, tmp_path: Path, on_gap: str
+) -> None:
+    report = backfill(to_table(holed, target, tmp_path / "ledger", on_gap=on_gap), spark)
+    assert report.complete is (on_gap == "skip")
+    assert target.position("ada") == {"report": 6, "skip": 149}[on_gap]
+
+
+def test_an_sqs_fifo_queue_gets_each_queue_in_order(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, ministack: MiniStack, tmp_path: Path
+) -> None:
+    fill(sorter, LENGTHS)
+    client = ministack.client("sqs")
+    name = f"{uuid.uuid4().hex}.fifo"
+    url = client.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
+    sink = SinkOptions("sqs-fifo", target=url)
+    report = backfill(BackfillOptions(source_of(access), sink, checkpoint=str(tmp_path / "ledger")), spark)
+    assert report.complete
+    got: dict[str, list[int]] = {}
+    while received := client.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+        for message in received:
+            body = json.loads(message["Body"])
+            got.setdefault(body["queue"], []).append(body["seq"])
+            client.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    client.close()
+    assert got == {queue: list(range(length)) for queue, length in LENGTHS.items()}
+
+
+def test_a_kinesis_stream_gets_each_queue_in_order(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, ministack: MiniStack, tmp_path: Path
+) -> None:
+    fill(sorter, LENGTHS)
+    client = ministack.client("kinesis")
+    name = uuid.uuid4().hex
+    client.create_stream(StreamName=name, ShardCount=1)
+    client.get_waiter("stream_exists").wait(StreamName=name)
+    sink = SinkOptions("kinesis", target=name)
+    report = backfill(BackfillOptions(source_of(access), sink, checkpoint=str(tmp_path / "ledger")), spark)
+    assert report.complete
+    shard = client.list_shards(StreamName=name)["Shards"][0]["ShardId"]
+    start = {"StreamName": name, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
+    records = client.get_records(ShardIterator=client.get_shard_iterator(**start)["ShardIterator"], Limit=1_000)
+    client.close()
+    got: dict[str, list[int]] = {}
+    for record in records["Records"]:
+        body = json.loads(record["Data"])
+        got.setdefault(body["queue"], []).append(body["seq"])
+    assert got == {queue: list(range(length)) for queue, length in LENGTHS.items()}
+
+
+def test_a_target_that_is_not_there_is_named_for_each_queue(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    fill(sorter, {"ada": 3})
+    sink = SinkOptions("kinesis", target="no-such-stream")
+    report = backfill(BackfillOptions(source_of(access), sink, checkpoint=str(tmp_path / "ledger")), spark)
+    assert not report.complete
+    assert "Kinesis stream no-such-stream" in report.queues[0]["problem"]

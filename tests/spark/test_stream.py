@@ -1,0 +1,129 @@
+"""The tables as a stream."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from tests.spark.reading import options_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from stream_sort import StreamSorter
+    from stream_sort.replay.access import TableAccess
+
+Batches = list[list[tuple[str, int]]]
+
+
+def run(spark: SparkSession, access: TableAccess, checkpoint: Path, **options: Any) -> Batches:
+    """Run a query until it has caught up; what each of its micro-batches held, in order."""
+    batches: Batches = []
+
+    def keep(frame: DataFrame, _: int) -> None:
+        batches.append([(row.queue, row.seq) for row in frame.collect()])
+
+    stream = spark.readStream.format("stream_sort").options(**options_of(access), **options).load()
+    query: StreamingQuery = (
+        stream.writeStream.foreachBatch(keep)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return batches
+
+
+def by_queue(batches: Batches) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for batch in batches:
+        for queue, seq in batch:
+            found.setdefault(queue, []).append(seq)
+    return found
+
+
+def put(sorter: StreamSorter, queue: str, *seqs: int) -> None:
+    sorter.put_many([{"queue": queue, "seq": seq} for seq in seqs])
+
+
+def test_a_restart_loses_and_repeats_nothing_and_finds_new_queues(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    put(sorter, "a", *range(10))
+    put(sorter, "b", 0, 1, 3)
+    first = run(spark, access, tmp_path)
+    assert by_queue(first) == {"a": list(range(10)), "b": [0, 1]}
+    put(sorter, "b", 2)
+    put(sorter, "new", *range(4))
+    assert by_queue(run(spark, access, tmp_path)) == {"b": [2, 3], "new": [0, 1, 2, 3]}
+    assert by_queue(run(spark, access, tmp_path)) == {}
+
+
+def test_micro_batches_have_at_most_so_many_rows_and_every_queue_gets_on(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    put(sorter, "long", *range(60))
+    put(sorter, "short", *range(5))
+    batches = run(spark, access, tmp_path, maxRowsPerBatch=20)
+    assert max(map(len, batches)) <= 20
+    assert {queue for queue, _ in batches[0]} == {"long", "short"}
+    assert by_queue(batches) == {"long": list(range(60)), "short": list(range(5))}
+
+
+def test_latest_starts_at_the_positions_and_a_new_queue_at_its_beginning(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    put(sorter, "a", *range(3))
+    assert by_queue(run(spark, access, tmp_path, startingPosition="latest")) == {}
+    put(sorter, "a", 3)
+    put(sorter, "b", 0)
+    assert by_queue(run(spark, access, tmp_path, startingPosition="latest")) == {"a": [3], "b": [0]}
+
+
+def test_random_arrivals_and_restarts_give_what_the_sorter_reads(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    chance = random.Random(3)
+    arrivals = [(f"q{n % 5}", n // 5) for n in range(100)]
+    chance.shuffle(arrivals)
+    batches: Batches = []
+    for start in range(0, 100, 25):
+        for queue, seq in arrivals[start : start + 25]:
+            put(sorter, queue, seq)
+        batches += run(spark, access, tmp_path, maxRowsPerBatch=chance.choice([7, 1000]))
+    assert by_queue(batches) == {f"q{n}": [message["seq"] for message in sorter.read(f"q{n}")] for n in range(5)}
+
+
+def test_a_cursor_that_went_back_or_away_stops_the_query(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, dynamodb: Any, tmp_path: Path
+) -> None:
+    put(sorter, "a", *range(5))
+    run(spark, access, tmp_path)
+    dynamodb.update_item(
+        TableName=access.cursor_table,
+        Key={"queue": {"S": "a"}},
+        UpdateExpression="SET seq = :back",
+        ExpressionAttributeValues={":back": {"N": "1"}},
+    )
+    with pytest.raises(PySparkException, match="had a cursor row and it is gone"):
+        run(spark, access, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"), [("released", "reads what is released"), ("archive", "cannot be read as a stream")]
+)
+def test_what_cannot_be_streamed_is_refused(
+    spark: SparkSession, access: TableAccess, tmp_path: Path, option: str, problem: str
+) -> None:
+    options: dict[str, str] = options_of(access) if option == "released" else {}
+    stream = spark.readStream.format("stream_sort").options(**options, **{option: "false"}).load()
+    with pytest.raises(PySparkException, match=problem):
+        stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(
+            availableNow=True
+        ).start().awaitTermination()
