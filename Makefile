@@ -2,7 +2,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build deploy test lint fmt bench load soak clean build-StreamSortLayer
+.PHONY: help setup demo build deploy test lint fmt bench bench-spark load soak clean build-StreamSortLayer \
+        dist/stream_sort.zip .java
 
 PYTHON ?= python3
 SEEDS ?= 100000
@@ -12,11 +13,13 @@ UV_VERSION := 0.13.7
 SAM_VERSION := 1.170.0
 UV := .tools/bin/uv
 SAM := SAM_CLI_TELEMETRY=0 $(UV) tool run --from aws-sam-cli==$(SAM_VERSION) sam
-EXTRAS := --extra cli --extra lambda
+EXTRAS := --extra cli --extra lambda --extra spark
 RUN := $(UV) run --frozen $(EXTRAS)
+# What needs neither Spark nor the tests' tools does not wait for them on a fresh machine; nor takes them away again.
+RUN_LIGHT := $(UV) run --frozen --no-dev --extra cli --extra lambda
 
 help: ## Show this help
-	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 $(UV):
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stream_sort needs Python 3.11 or newer")'
@@ -29,10 +32,10 @@ $(UV):
 
 setup: .venv/.ready ## Install everything into .tools and .venv
 
-demo: setup ## Deploy the app to a local AWS, shuffle messages through it, see them come out in order
-	$(RUN) stream-sort demo
+demo: $(UV) ## Deploy the app to a local AWS, shuffle messages through it, see them come out in order
+	$(RUN_LIGHT) stream-sort demo
 
-build: $(UV) ## Build the layer and the functions with sam, for this machine's Python
+build: $(UV) dist/stream_sort.zip ## Build the layer and the functions with sam, and dist/stream_sort.zip for Spark
 	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	LAMBDA_PYTHON=$$version $(SAM) build --parameter-overrides PythonRuntime=python$$version; \
 	sed -i.bak "s/Default: python3\.[0-9]*/Default: python$$version/" .aws-sam/build/template.yaml
@@ -41,10 +44,25 @@ build: $(UV) ## Build the layer and the functions with sam, for this machine's P
 deploy: build ## Deploy to your AWS account; asks before it changes anything
 	$(SAM) deploy --guided
 
-invoke-%: setup ## Run a function of the local stack: make invoke-enqueue EVENT=events/...
-	$(RUN) stream-sort local invoke $* "$(EVENT)"
+invoke-%: $(UV) ## Run a function of the local stack: make invoke-enqueue EVENT=events/...
+	@test -n "$(EVENT)" || { echo "no event: make invoke-$* EVENT=events/..., one of" events/$*_*.json >&2; exit 1; }
+	$(RUN_LIGHT) stream-sort local invoke $* "$(EVENT)"
 
-test: setup ## Run all tests
+# Always written anew: a module that was deleted must not live on in it.
+dist/stream_sort.zip:
+	$(PYTHON) -m stream_sort.replay.jobs.py_files $@
+
+# Spark finds Java as this does. Without it, it would end in a stack trace after the first tests.
+.java:
+	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	version=$$("$$java" -version 2>&1 | sed -n 's/.* version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1) || true; \
+	if [ "$${version:-0}" -lt 17 ]; then \
+	    echo "Spark needs Java 17 or newer; $$java is $${version:-missing}. Install a JDK (Debian: apt install" \
+	        "openjdk-17-jre-headless, macOS: brew install openjdk@17), or set JAVA_HOME to one." >&2; \
+	    exit 1; \
+	fi
+
+test: setup .java ## Run all tests
 	$(RUN) pytest
 
 lint: setup ## Check style, types and import rules
@@ -61,14 +79,23 @@ bench: setup ## Count requests, request units, speed and cold starts against wha
 	$(RUN) python -m tests.benchmarks.sorter
 	$(RUN) python -m tests.benchmarks.cold_start
 
+bench-spark: setup .java ## Compare replay, archive, export and audit on Spark with what they are compared with
+	$(RUN) python -m tests.benchmarks.spark_table
+	$(RUN) python -m tests.benchmarks.spark_archive
+	$(RUN) python -m tests.benchmarks.spark_export
+	$(RUN) python -m tests.benchmarks.spark_audit
+	$(RUN) python -m tests.benchmarks.spark_growth
+
 load: setup ## 20,000 messages through the deployed app on a local AWS, with 20 functions killed; prints the verdict
 	LOAD="20000 50 20" $(RUN) pytest -s tests/local_stack/test_app.py -k killed_functions
 
 soak: setup ## Simulate SEEDS=n seeds (default 100000), with progress, until done
 	$(RUN) python -m stream_sort.testing soak --seeds $(SEEDS)
 
-# What `sam build` runs for the layer of template.yaml: the package, its lambda extra as locked, and bytecode. The
-# bytecode is not checked against the sources' times: Lambda unpacks files with other times than they were packed with.
+# What `sam build` runs for the layer of template.yaml: the package without what never runs in Lambda (the command line,
+# the local stack, Spark), its lambda extra as locked, and bytecode. No binaries: they would tie it to one processor, and
+# wrapt, the only one that has one, goes without. The bytecode is not checked against the sources'
+# times: Lambda unpacks files with other times than they were packed with.
 build-StreamSortLayer: $(UV)
 	mkdir -p "$(ARTIFACTS_DIR)/python"
 	$(UV) export --quiet --frozen --no-dev --extra lambda --no-emit-project --output-file "$(ARTIFACTS_DIR)/requirements.txt"
@@ -76,7 +103,9 @@ build-StreamSortLayer: $(UV)
 	    --no-deps --require-hashes -r "$(ARTIFACTS_DIR)/requirements.txt"
 	rm -rf "$(ARTIFACTS_DIR)"/python/{bin,*.dist-info,boto3/examples} "$(ARTIFACTS_DIR)/requirements.txt"
 	find "$(ARTIFACTS_DIR)/python/botocore/data" -name 'examples-*' -delete
+	find "$(ARTIFACTS_DIR)/python" -name '*.so' -delete
 	cp -R stream_sort "$(ARTIFACTS_DIR)/python/"
+	rm -rf "$(ARTIFACTS_DIR)"/python/stream_sort/{cli,local,replay}
 	find "$(ARTIFACTS_DIR)/python" -type d \( -name __pycache__ -o -name tests \) -prune -exec rm -rf {} +
 	$(UV) run --no-project --python $(LAMBDA_PYTHON) python -m compileall -q -j 0 \
 	    --invalidation-mode unchecked-hash "$(ARTIFACTS_DIR)/python"

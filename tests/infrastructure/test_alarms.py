@@ -24,6 +24,7 @@ WATCHED = {
     "OldestGapAgeSeconds",
     "QueuesParked",
     "DeadLetters",
+    "Rejected",
     "ConsumerLag",
     "ApproximateNumberOfMessagesVisible",
     "Errors",
@@ -76,6 +77,28 @@ def test_every_function_table_and_dead_letter_queue_is_watched(alarms: dict[str,
     for queue in ("EnqueueDeadLetters", "RetryDeadLetters", "StreamFailures"):
         name = json.dumps({"Fn::GetAtt": [queue, "QueueName"]})
         assert ("ApproximateNumberOfMessagesVisible", name) in seen
+
+
+@pytest.mark.parametrize(
+    ("metric", "condition", "watched"),
+    [
+        ("IteratorAge", None, {"Ref": "ProcessFunction"}),
+        ("IteratorAge", "WithAdvance", {"Ref": "AdvanceFunction"}),
+        ("IteratorAge", "FromKinesis", {"Ref": "EnqueueFunction"}),
+        ("Rejected", "WithAdvance", "advance"),
+    ],
+)
+def test_every_stream_is_watched_where_it_is_read(
+    metric: str, condition: str | None, watched: Any, resources: dict[str, Any]
+) -> None:
+    alarms = [one for one in resources.values() if one["Type"] == "AWS::CloudWatch::Alarm"]
+    found = [(one["Properties"]["MetricName"], one.get("Condition")) for one in alarms if _watches(one, watched)]
+    assert (metric, condition) in found
+
+
+def _watches(alarm: dict[str, Any], value: Any) -> bool:
+    (dimension,) = alarm["Properties"]["Dimensions"]
+    return bool(dimension["Value"] == value)
 
 
 def test_alarms_go_to_the_topic_if_there_is_one_and_say_what_to_do(alarms: dict[str, dict[str, Any]]) -> None:

@@ -47,8 +47,14 @@ def test_the_layer_runs_on_any_processor_and_holds_no_tests(layer: Path) -> None
     assert [str(folder) for folder in layer.glob("*.dist-info")] == []
 
 
+def test_the_layer_holds_nothing_that_never_runs_in_lambda(layer: Path) -> None:
+    assert {"core", "aws_lambda"} <= {folder.name for folder in (layer / "stream_sort").iterdir()}
+    for name in ("stream_sort/cli", "stream_sort/local", "stream_sort/replay", "pyspark", "py4j", "pyarrow", "typer"):
+        assert not (layer / name).exists(), name
+
+
 def test_everything_that_the_functions_import_comes_from_the_layer(layer: Path) -> None:
-    wanted = ["boto3", "aws_lambda_powertools", "pynamodb", "stream_sort", "stream_sort.aws_lambda.enqueue"]
+    wanted = ["boto3", "aws_lambda_powertools", "aws_xray_sdk.core", "pynamodb", "stream_sort.aws_lambda.enqueue"]
     script = f"import sys; sys.path.insert(0, {str(layer)!r}); import " + ", ".join(wanted)
     script += "; [print(sys.modules[name].__file__) for name in ('boto3', 'stream_sort', 'pynamodb')]"
     environment = {"PATH": os.environ["PATH"], "AWS_DEFAULT_REGION": "eu-west-1"}

@@ -12,13 +12,17 @@ STEPS = ("enqueue", "advance", "process", "sweep")
 STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"}
 RECEIVE = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 LOG = {"logs:CreateLogStream", "logs:PutLogEvents"}
+# X-Ray has no resources to name.
+TRACE = {"*": {"xray:PutTelemetryRecords", "xray:PutTraceSegments"}}
 # What each function needs, by what it needs it for. Whoever adds to a role has to add it here, and say why there.
 NEEDS: dict[str, dict[str, set[str]]] = {
     "enqueue": {
         "EnqueueLogs.Arn": LOG,
-        # Stores alone and in batches, looks for what follows, keeps what is late beside its tombstone.
+        # Stores alone and in batches, looks for what follows, keeps what is late beside its tombstone; takes back
+        # what it stored where the queue is trimmed.
         "ItemsTable.Arn": {
             "dynamodb:BatchGetItem",
+            "dynamodb:DeleteItem",
             "dynamodb:PartiQLInsert",
             "dynamodb:PutItem",
             "dynamodb:Query",
@@ -26,7 +30,7 @@ NEEDS: dict[str, dict[str, set[str]]] = {
         },
         "CursorTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         "EnqueueQueue.Arn": RECEIVE,
-        # Events of SNS and EventBridge that fail for good.
+        # Events of SNS and EventBridge that fail for good, and poison of Kinesis.
         "EnqueueDeadLetters.Arn": {"sqs:SendMessage"},
         "KinesisSource": {
             "kinesis:DescribeStream",
@@ -51,13 +55,17 @@ NEEDS: dict[str, dict[str, set[str]]] = {
         # Moves and nudges cursors, never makes one. Scan: only to start at the latest messages, see below.
         "CursorTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Scan", "dynamodb:UpdateItem"},
         # ConditionCheckItem: a "latest" consumer's first checkpoints, set only while it is starting; so in sweep.
+        # Query and DeleteItem: a redrive that somebody asks for.
         "ControlTable.Arn": {
             "dynamodb:BatchGetItem",
             "dynamodb:ConditionCheckItem",
+            "dynamodb:DeleteItem",
             "dynamodb:GetItem",
             "dynamodb:PutItem",
+            "dynamodb:Query",
             "dynamodb:UpdateItem",
         },
+        "${ControlTable.Arn}/index/listing": {"dynamodb:Query"},
         "CursorTable.StreamArn": STREAM,
         "RetryQueue.Arn": RECEIVE | {"sqs:SendMessage"},
         "StreamFailures.Arn": {"sqs:SendMessage"},
@@ -99,6 +107,8 @@ def statements(role: dict[str, Any]) -> list[dict[str, Any]]:
 
 def target(resource: Any) -> str:
     match resource:
+        case "*":
+            return "*"
         case {"Fn::GetAtt": [name, attribute]}:
             return f"{name}.{attribute}"
         case {"Ref": name} | {"Fn::Sub": name}:
@@ -119,13 +129,14 @@ def test_a_function_may_do_what_it_needs_and_nothing_else(step: str, resources: 
     allowed: dict[str, set[str]] = defaultdict(set)
     for one in statements(resources[f"{step.title()}Role"]):
         allowed[target(one["Resource"])] |= actions(one["Action"])
-    assert allowed == NEEDS[step]
+    assert allowed == NEEDS[step] | TRACE
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_role_has_no_wildcard_and_no_second_policy(step: str, resources: dict[str, Any]) -> None:
     role = resources[f"{step.title()}Role"]
-    assert "*" not in json.dumps(role)
+    named = [one for one in statements(role) if one["Sid"] != "Traces"]
+    assert "*" not in json.dumps(named)
     managed = role["Properties"].get("ManagedPolicyArns")
     assert managed == (
         {"Fn::If": ["WithHandlerPolicy", [{"Ref": "HandlerPolicy"}], {"Ref": "AWS::NoValue"}]}
@@ -143,7 +154,7 @@ def test_each_function_has_its_own_role_that_only_lambda_takes_on(step: str, res
 
 def test_sam_adds_no_role_and_no_policy_of_its_own(resources: dict[str, Any]) -> None:
     made = {name for name, one in resources.items() if one["Type"].startswith("AWS::IAM::")}
-    assert made == {f"{step.title()}Role" for step in STEPS}
+    assert made == {f"{step.title()}Role" for step in STEPS} | {"SparkRole"}  # see test_replay.py
 
 
 def test_process_may_do_one_thing_with_its_sink(template: dict[str, Any]) -> None:
@@ -153,10 +164,10 @@ def test_process_may_do_one_thing_with_its_sink(template: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("step", "conditions"),
     [
-        ("enqueue", {"KinesisSource": "FromKinesis", "KinesisFailures": "FromKinesis"}),
-        ("advance", {}),
-        ("process", {"CursorScan": "FromLatest", "Sink": "MayUseSink"}),
-        ("sweep", {}),
+        ("enqueue", {"KinesisSource": "FromKinesis", "KinesisFailures": "FromKinesis", "Traces": "WithTracing"}),
+        ("advance", {"Traces": "WithTracing"}),
+        ("process", {"CursorScan": "FromLatest", "Sink": "MayUseSink", "Traces": "WithTracing"}),
+        ("sweep", {"Traces": "WithTracing"}),
     ],
 )
 def test_what_only_some_stacks_need_is_allowed_only_there(
@@ -168,11 +179,21 @@ def test_what_only_some_stacks_need_is_allowed_only_there(
     assert all(otherwise == {"Ref": "AWS::NoValue"} for _, _, otherwise in choices)
 
 
-def test_nobody_may_delete_items_or_cursors_or_make_tables(resources: dict[str, Any]) -> None:
+def test_process_may_use_no_sink_where_it_has_a_handler(template: dict[str, Any]) -> None:
+    clauses = template["Conditions"]["MayUseSink"]["Fn::And"]
+    assert {"Fn::Equals": [{"Ref": "Handler"}, ""]} in clauses
+
+
+def test_nobody_may_trim_queues_or_make_tables_and_only_who_puts_may_take_an_item_back_and_who_redrives_a_dead_letter(
+    resources: dict[str, Any],
+) -> None:
     everything = json.dumps([resources[f"{step.title()}Role"] for step in STEPS])
     for action in ("dynamodb:BatchWriteItem", "dynamodb:PartiQLDelete", "dynamodb:CreateTable", "dynamodb:DeleteTable"):
         assert action not in everything
     for step in STEPS:
         for one in statements(resources[f"{step.title()}Role"]):
-            if target(one["Resource"]) in {"ItemsTable.Arn", "CursorTable.Arn"}:
-                assert "dynamodb:DeleteItem" not in one["Action"]
+            takes_back = (step, target(one["Resource"])) in {
+                ("enqueue", "ItemsTable.Arn"),
+                ("process", "ControlTable.Arn"),
+            }
+            assert ("dynamodb:DeleteItem" in one["Action"]) is takes_back

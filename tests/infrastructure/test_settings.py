@@ -11,19 +11,31 @@ from typing import Any
 import pytest
 
 from stream_sort.local import sam
-from stream_sort.settings import PREFIX, ConsumerSettings, EnvSettings, Settings, SinkSettings
+from stream_sort.settings import (
+    PREFIX,
+    ConsumerSettings,
+    EnqueueSettings,
+    EnvSettings,
+    Settings,
+    SinkSettings,
+    tracing_is_on,
+)
 from stream_sort.sinks.choose import SINKS
 
 ROOT = Path(__file__).parents[2]
-KINDS: tuple[type[EnvSettings], ...] = (Settings, ConsumerSettings, SinkSettings)
+KINDS: tuple[type[EnvSettings], ...] = (Settings, EnqueueSettings, ConsumerSettings, SinkSettings)
 READS = {
-    "enqueue": {Settings},
+    "enqueue": {Settings, EnqueueSettings},
     "advance": {Settings},
     "process": {Settings, ConsumerSettings, SinkSettings},
     "sweep": {Settings, ConsumerSettings},
 }
 # These differ on purpose: the app works with no code written, so it has a sink.
 OTHER_DEFAULTS = {"STREAM_SORT_SINK": "sqs-fifo"}
+
+
+# Read by all of them, before there are settings.
+TRACING = "STREAM_SORT_TRACING"
 
 
 def variables(kinds: set[type[EnvSettings]]) -> dict[str, str]:
@@ -38,7 +50,7 @@ def environment(resources: dict[str, Any], step: str) -> dict[str, Any]:
 @pytest.mark.parametrize("step", READS)
 def test_a_function_is_told_nothing_that_its_settings_do_not_know(step: str, resources: dict[str, Any]) -> None:
     told = {name for name in environment(resources, step) if name.startswith(PREFIX)}
-    assert told <= set(variables(READS[step]))
+    assert told <= set(variables(READS[step])) | {TRACING}
 
 
 @pytest.mark.parametrize("step", READS)
@@ -68,6 +80,22 @@ def test_the_settings_accept_every_default(defaults: dict[str, str]) -> None:
             if parameter in defaults:
                 given[PREFIX + field.name.upper()] = defaults[parameter]
         assert kind.from_env(given)
+
+
+@pytest.mark.parametrize("step", READS)
+def test_one_parameter_makes_lambda_and_the_code_trace(
+    step: str, resources: dict[str, Any], defaults: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert resources[f"{step.title()}Function"]["Properties"]["TracingConfig"] == {"Mode": {"Ref": "Tracing"}}
+    condition, when_active, otherwise = environment(resources, step)[TRACING]["Fn::If"]
+    assert (condition, defaults["Tracing"]) == ("WithTracing", "PassThrough")
+    for value, expected in ((when_active, True), (otherwise, False)):
+        monkeypatch.setenv(TRACING, value)
+        assert tracing_is_on() is expected
+
+
+def test_enqueue_is_told_where_poison_of_kinesis_is_kept(resources: dict[str, Any]) -> None:
+    assert environment(resources, "enqueue")["STREAM_SORT_DEAD_LETTERS_URL"] == {"Ref": "EnqueueDeadLetters"}
 
 
 def test_the_sinks_of_the_template_are_those_of_the_code(template: dict[str, Any]) -> None:
