@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_sort.settings import PREFIX, ConsumerSettings, Settings, SinkSettings
+from stream_sort.settings import PREFIX, ConsumerSettings, EnqueueSettings, Settings, SinkSettings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ["README.md", "ARCHITECTURE.md"]
@@ -37,7 +37,7 @@ def test_the_table_of_settings_is_that_of_the_code() -> None:
     documented = {(name, variable, default) for name, variable, default in rows}
     assert documented == {
         (field.name, PREFIX + field.name.upper(), str(getattr(kind(), field.name)) or "(empty)")
-        for kind in (Settings, ConsumerSettings, SinkSettings)
+        for kind in (Settings, EnqueueSettings, ConsumerSettings, SinkSettings)
         for field in fields(kind)
     }
 

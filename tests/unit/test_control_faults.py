@@ -10,9 +10,18 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from moto import mock_aws
 
-from stream_sort import EffectRefused, SettingsError, StoreError, StoreUnavailable, StreamSorter, TransactionTooLarge
+from stream_sort import (
+    CredentialsError,
+    EffectRefused,
+    SettingsError,
+    StoreError,
+    StoreUnavailable,
+    StreamSorter,
+    TransactionTooLarge,
+    TryLater,
+)
 from stream_sort.core.batch import Transaction
-from stream_sort.core.consumption import Checkpoint, DeadLetter, Subscription
+from stream_sort.core.consumption import Checkpoint, DeadLetter, Subscription, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,9 +184,16 @@ def test_keys_that_were_not_processed_are_asked_for_again(
 
 
 def test_two_puts_of_one_item_are_too_large_a_transaction(control: ControlStore) -> None:
-    with pytest.raises(TransactionTooLarge, match="multiple operations on one item"):
+    with pytest.raises(TransactionTooLarge, match="two effects on the item id = 'a' of table 'Effects'"):
         control.commit(ROW, NEW, put("a", "a").effects)
     assert standing(control) == ROW
+
+
+def test_puts_on_condition_of_what_is_no_key_are_items_of_their_own(control: ControlStore) -> None:
+    transaction = Transaction()
+    for name in "ab":
+        transaction.put("Effects", {"id": name, "paid_on": "1st"}, ConditionExpression="attribute_not_exists(paid_on)")
+    assert control.commit(ROW, NEW, transaction.effects).won
 
 
 def test_more_than_4_mb_is_too_large_a_transaction(control: ControlStore) -> None:
@@ -190,18 +206,16 @@ def test_more_than_4_mb_is_too_large_a_transaction(control: ControlStore) -> Non
 @pytest.mark.parametrize(
     ("transaction", "said"),
     [
-        (put("a", table="Nowhere"), "no table"),
         (put("a", body=float("nan")), "Item"),
-        (put("a", body=object()), "Unsupported type"),
+        (put("a", body=object()), "a value of type object"),
         (put("a", body=10**200), "Item"),
         (put("a", body="x" * 420_000), "maximum allowed size"),
         (put("a", body="cut \ud83d"), "surrogates not allowed"),
         (put("a", body={"cut \ud83d": 1}), "surrogates not allowed"),
         (put("cut \ud83d"), "surrogates not allowed"),
-        (put("a", body=CIRCLE), "recursion"),
+        (put("a", body=CIRCLE), "nested deeper"),
     ],
     ids=[
-        "no such table",
         "nan",
         "an object",
         "a huge int",
@@ -227,11 +241,37 @@ def test_an_error_of_a_transaction_is_an_effects_fault_only_if_it_has_effects(
     message = "The provided key element does not match the schema"
     response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {}}
     client.before = {"transact_write_items": [ClientError(response, "TransactWriteItems")] * 2}
-    with pytest.raises(EffectRefused, match=r"key element|no table|not allowed"):
+    with pytest.raises((EffectRefused, TryLater), match=r"key element|no table|not allowed"):
         control.commit(ROW, NEW, put("a").effects)
     with pytest.raises((StoreError, SettingsError)) as caught:
         control.commit(ROW, NEW, dead=LETTER)
     assert not isinstance(caught.value, EffectRefused)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("ResourceNotFoundException", "Put on table 'Effects': no table of that name in this region and account"),
+        ("AccessDeniedException", "the role needs dynamodb:PutItem on table 'Effects' (see HandlerPolicy)"),
+    ],
+)
+def test_a_missing_table_or_right_of_an_effect_is_told_as_what_it_is(
+    client: Faulty, control: ControlStore, code: str, said: str
+) -> None:
+    client.before = {"transact_write_items": [failure(code)]}
+    with pytest.raises(TryLater) as caught:
+        control.commit(ROW, NEW, put("a").effects)
+    kept = told(caught.value)
+    assert said in kept
+    assert code in kept
+    assert "ontrol" not in kept
+    assert standing(control) == ROW
+
+
+def test_missing_credentials_are_no_effects_fault(client: Faulty, control: ControlStore) -> None:
+    client.before = {"transact_write_items": [failure("ExpiredTokenException")]}
+    with pytest.raises(CredentialsError):
+        control.commit(ROW, NEW, put("a").effects)
 
 
 def test_values_of_effects_are_plain_python_ones(client: Faulty, control: ControlStore) -> None:

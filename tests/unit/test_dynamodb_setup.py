@@ -91,11 +91,11 @@ def test_one_table_cannot_be_both(client: Faulty) -> None:
 
 def test_rows_that_others_wrote_are_named_not_stumbled_over(client: Faulty, sorter: StreamSorter) -> None:
     client.put_item(TableName="Cursor", Item={"queue": {"S": "foreign"}})
-    client.put_item(TableName="Items", Item={"queue": {"S": "half"}, "seq": {"N": "0.5"}})
+    client.put_item(TableName="Cursor", Item={"queue": {"S": "half"}, "seq": {"N": "0.5"}})
     with pytest.raises(StoreError, match="without 'seq'"):
         sorter.position("foreign")
     with pytest.raises(StoreError, match=r"'seq' = 0\.5, which is no whole number"):
-        sorter.gaps("half")
+        sorter.position("half")
 
 
 def test_a_policy_in_unknown_words_skips_nothing_and_stops_nobody(client: Faulty, sorter: StreamSorter) -> None:

@@ -164,7 +164,7 @@ def test_a_run_that_lost_to_the_end_of_a_parking_is_looked_after(office: Office)
 
     def somebody_is_woken_for_more() -> None:
         office.put(1)
-        late._standing(None)
+        late._place.look(None)
 
     office.interrupt(consumer).before["commit"] = [somebody_is_woken_for_more]
     assert ends(wake(consumer)) == ["done"]

@@ -29,9 +29,24 @@ def raising(error: Exception) -> Callable[[Batch], Any]:
     return handle
 
 
-@pytest.mark.parametrize("answer", [None, True, False, "14", 14.0, {"seq": 12}, [], object()], ids=repr)
-def test_an_answer_that_is_no_int_means_that_all_is_done(answer: Any) -> None:
-    assert verdict_of(lambda _: answer, BATCH) == Verdict(15)
+def test_no_answer_means_that_all_is_done() -> None:
+    assert verdict_of(lambda _: None, BATCH) == Verdict(15)
+
+
+@pytest.mark.parametrize("answer", [True, False, "14", 14.0, {"last_done": 12}, [], object()], ids=repr)
+def test_an_answer_that_is_neither_nothing_nor_a_seq_is_no_success(answer: Any) -> None:
+    verdict = verdict_of(lambda _: answer, BATCH)
+    assert verdict.done == 9
+    assert isinstance(verdict.error, HandlerProblem)
+    assert "a handler returns None, when all is done, or the last seq it did, as an int" in str(verdict.error)
+
+
+def test_a_handler_that_answers_with_the_wrong_type_parks_its_queue(office: Office) -> None:
+    office.put(0, 1)
+    consumer = office.hire(lambda _: {"last_done": 1})
+    assert ends(wake(consumer)) == ["parked"]
+    assert consumer.checkpoint("q") == -1
+    assert "the handler returned {'last_done': 1}" in consumer.parked()[0].error
 
 
 @pytest.mark.parametrize(("answer", "done"), [(11, 11), (12, 12), (13, 13), (14, 15), (15, 15)])

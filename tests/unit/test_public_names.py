@@ -6,11 +6,15 @@ import pickle
 import subprocess
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 
 import stream_sort
 from stream_sort import InvalidQueue, StreamSorter, StreamSortError, errors, testing
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def loaded_by(code: str) -> set[str]:
@@ -33,15 +37,18 @@ def test_a_sorter_on_dynamodb_loads_boto3_and_little_more() -> None:
     assert not loaded_by(code) & {"pynamodb", "pyspark", "pyarrow", "pydantic", "rich", "typer"}
 
 
-@pytest.mark.parametrize("name", stream_sort.__all__)
-def test_every_public_name_is_there(name: str) -> None:
-    assert getattr(stream_sort, name) is not None
-    assert name in dir(stream_sort)
+@pytest.mark.parametrize(
+    ("package", "name"), [(package, name) for package in (stream_sort, testing) for name in package.__all__]
+)
+def test_every_public_name_is_there_and_where_it_is_looked_for_first_thereafter(package: ModuleType, name: str) -> None:
+    assert getattr(package, name) is vars(package)[name]
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        _ = stream_sort.Nothing
+@pytest.mark.parametrize("package", [stream_sort, testing])
+def test_a_package_lists_its_public_names_and_no_other(package: ModuleType) -> None:
+    assert dir(package) == sorted(package.__all__)
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'Nothing'"):
+        _ = package.Nothing
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_a_consumer_starts_at_the_first_message(office: Office, clerk: Clerk) ->
 def test_a_latest_consumer_starts_behind_what_is_released_when_it_registers(office: Office, clerk: Clerk) -> None:
     office.put(0, 1)
     consumer = office.hire(clerk, start="latest")
-    assert consumer.checkpoint("q") == 1
+    assert (consumer.catch_up("q"), consumer.checkpoint("q")) == (0, 1)
     office.put(2)
     wake(consumer)
     assert clerk.seqs() == [2]
@@ -42,7 +42,7 @@ def test_a_latest_consumer_starts_behind_what_is_released_when_it_registers(offi
 def test_a_latest_consumer_gets_all_of_a_queue_that_begins_later(office: Office, clerk: Clerk) -> None:
     office.put(0)
     consumer = office.hire(clerk, start="latest")
-    consumer.checkpoint("q")
+    consumer.catch_up("q")
     office.put(0, 1, queue="new")
     wake(consumer, "new")
     assert clerk.seqs("new") == [0, 1]
@@ -79,8 +79,11 @@ def test_a_start_beyond_the_position_is_kept_to_when_the_queue_gets_there(office
 def test_where_a_consumer_starts_is_decided_when_it_is_first_registered(office: Office, clerk: Clerk) -> None:
     wake(office.hire(clerk, start=2))
     office.put(*range(4))
-    wake(office.hire(clerk, start="earliest"))
+    second = office.hire(clerk, start="earliest")
+    assert (second.asked_start, second.start) == ("earliest", "earliest")
+    wake(second)
     assert clerk.seqs() == [2, 3]
+    assert (second.asked_start, second.start) == ("earliest", "2")
 
 
 def test_a_consumer_is_registered_once_a_process(office: Office, clerk: Clerk) -> None:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import SettingsError, StreamSorter
+from stream_sort import OrderedConsumer, SettingsError, StreamSorter, Sweeper
 from stream_sort.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TABLES = {"STREAM_SORT_ITEMS_TABLE": "my-items", "STREAM_SORT_CURSOR_TABLE": "my-cursor"}
 
@@ -82,6 +85,22 @@ def test_a_client_that_is_none_is_refused(client: Any) -> None:
 def test_a_clock_that_is_none_is_refused(clock: Any) -> None:
     with pytest.raises(SettingsError, match="clock is"):
         StreamSorter.in_memory(clock=clock)
+
+
+@pytest.mark.parametrize("now", [float("nan"), float("inf"), 1e60, "now", None, True], ids=str)
+def test_i9_a_clock_that_tells_no_time_is_named_by_whatever_asks_it(now: Any) -> None:
+    sorter = StreamSorter.in_memory(clock=lambda: now)
+    calls: list[Callable[[], object]] = [
+        lambda: sorter.put({"queue": "q", "seq": 0}),
+        lambda: sorter.put_many([{"queue": "q", "seq": 0}]),
+        lambda: sorter.skip("q", 0),
+        lambda: Sweeper(sorter).sweep(),
+        lambda: OrderedConsumer("billing", print, sorter=sorter).catch_up("q"),
+    ]
+    for call in calls:
+        with pytest.raises(SettingsError, match="the clock says"):
+            call()
+    assert sorter.position("q") == -1
 
 
 def test_a_setting_that_does_not_exist_is_named() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stream_sort import InvalidInput
+from stream_sort.aws_lambda.redrives import Wanted, wanted_by
 from stream_sort.aws_lambda.shapes import Shape, shape_of
 from stream_sort.core.message import KeyNames
 
@@ -34,7 +35,10 @@ def sample(name: str) -> Any:
 
 
 def test_every_sample_has_a_shape() -> None:
-    assert {path.stem for path in EVENTS.glob("*.json")} == set(SHAPES)
+    # A redrive is what nobody but an operator sends, and to process only: it has a mark of its own.
+    assert {path.stem for path in EVENTS.glob("*.json")} == {*SHAPES, "process_redrive"}
+    assert wanted_by(sample("process_redrive")) == Wanted("orders-17")
+    assert not any(wanted_by(sample(name)) for name in SHAPES)
 
 
 @pytest.mark.parametrize(("name", "shape"), SHAPES.items())

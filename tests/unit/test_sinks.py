@@ -140,7 +140,7 @@ def test_the_log_sink_loads_no_sdk_and_another_only_its_own_module() -> None:
         "print(*sorted(name.rpartition('.')[2] for name in sys.modules if name.startswith('stream_sort.sinks.')))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert loaded.stdout.split() == ["choose", "identity", "log", "progress", "sqs_fifo"]
+    assert loaded.stdout.split() == ["choose", "fifo", "identity", "log", "progress"]
 
 
 @given(st.lists(QUEUE_NAMES, unique=True))

@@ -177,13 +177,16 @@ def test_i7_a_failing_queue_stops_no_other(sorter: StreamSorter) -> None:
 
 
 class Sleepers:
-    def lagging(self, now: float) -> list[str]:  # noqa: ARG002  # the port's signature
-        return ["q", "unknown"]
+    def __init__(self, *queues: str) -> None:
+        self.queues = queues
+
+    def lagging(self, now: float) -> tuple[str, ...]:  # noqa: ARG002  # the port's signature
+        return self.queues
 
 
 def test_queues_of_lagging_consumers_are_nudged(sorter: StreamSorter) -> None:
     put(sorter, 0)
-    done = Sweeper(sorter, lagging=Sleepers()).sweep()
+    done = Sweeper(sorter, lagging=Sleepers("q", "unknown")).sweep()
     assert (done.nudged, [queue for queue, _ in done.failed]) == (["q"], ["unknown"])
     assert row(sorter).nudges == 1
 
@@ -233,12 +236,37 @@ def test_a_sweep_whose_time_is_over_says_so_and_the_next_one_begins_elsewhere() 
     seen: set[str] = set()
     for _ in range(40):
         clock.move(61)
-        left = iter([10.0, 1.0])
+        left = iter([10.0, 10.0, 1.0])
         done = Sweeper(sorter).sweep(time_left=lambda left=left: next(left))
         assert not done.complete
         assert done.looked_at == 50
         seen |= set(done.waiting)
     assert seen == set(queues)
+
+
+def test_a_sweep_nudges_no_longer_than_its_time_lasts_and_the_next_one_begins_elsewhere() -> None:
+    clock = MovableClock()
+    sorter = StreamSorter.in_memory(clock=clock)
+    queues = [f"q{number}" for number in range(200)]
+    sorter.put_many({"queue": queue, "seq": 0} for queue in queues)
+
+    seen: set[str] = set()
+    for _ in range(40):
+        clock.move(61)
+        left = iter([10.0, 4.0, 1.0, 0.9])
+        done = Sweeper(sorter, lagging=Sleepers(*queues)).sweep(time_left=lambda left=left: next(left))
+        assert (len(done.nudged), done.complete) == (100, False)
+        seen |= set(done.nudged)
+    assert seen == set(queues)
+
+
+def test_a_sweep_that_has_the_time_nudges_all_and_is_complete(sorter: StreamSorter) -> None:
+    queues = [f"q{number}" for number in range(200)]
+    sorter.put_many({"queue": queue, "seq": 0} for queue in queues)
+
+    for time_left in (lambda: 10.0, None):
+        done = Sweeper(sorter, lagging=Sleepers(*queues)).sweep(time_left=time_left)
+        assert (sorted(done.nudged), done.complete) == (sorted(queues), True)
 
 
 def test_a_sweep_tells_how_long_each_queue_has_been_held_up() -> None:

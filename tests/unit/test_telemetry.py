@@ -92,7 +92,13 @@ def test_a_telemetry_of_another_step_does_not_share_its_metrics(capsys: pytest.C
     assert [(blob.get("Late"), blob.get("Duplicates")) for blob in blobs(capsys)] == [([1.0], None), (None, [1.0])]
 
 
-@pytest.mark.parametrize("switch", ["on", "off"])
-def test_tracing_is_off_without_the_sdk_of_x_ray(monkeypatch: pytest.MonkeyPatch, switch: str) -> None:
+@pytest.mark.parametrize(("switch", "traced"), [("on", True), ("off", False), ("", False)])
+def test_tracing_is_off_unless_it_is_switched_on(monkeypatch: pytest.MonkeyPatch, switch: str, traced: bool) -> None:  # noqa: FBT001
     monkeypatch.setenv("STREAM_SORT_TRACING", switch)
+    assert (Telemetry("traced").tracer is not None) is traced
+
+
+def test_tracing_is_off_without_the_sdk_of_x_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAM_SORT_TRACING", "on")
+    monkeypatch.setattr("stream_sort.aws_lambda.telemetry.find_spec", lambda _: None)
     assert Telemetry("traced").tracer is None

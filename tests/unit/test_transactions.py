@@ -8,7 +8,8 @@ import pytest
 
 from stream_sort import Batch, EffectRefused, InvalidInput, PartlyDone, Transaction, TransactionTooLarge
 from stream_sort.core.batch import Effect
-from stream_sort.core.limits import MAX_EFFECTS, check_transaction
+from stream_sort.core.effects import actions_of
+from stream_sort.core.limits import MAX_EFFECTS
 from tests.consumers import Office, ends, fail, wake
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def test_a_put_and_others_on_one_item_are_seen_where_their_keys_are_known() -> N
     transaction.update("T", {"a": 1, "b": 2}, "SET c = d")
     transaction.delete("T", {"a": 1, "b": 3})
     transaction.delete("Other", {"a": 1, "b": 2})
-    check_transaction("q", transaction.effects)
+    actions_of("q", transaction.effects)
     transaction.condition("T", {"b": 2, "a": 1}, "attribute_exists(a)")
     with pytest.raises(TransactionTooLarge, match="two effects on the item"):
-        check_transaction("q", transaction.effects)
+        actions_of("q", transaction.effects)

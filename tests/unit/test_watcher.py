@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from stream_sort import OrderedConsumer, Pace, StreamSorter, Sweeper
+from stream_sort import OrderedConsumer, Pace, Parked, StreamSorter, Sweeper
+from stream_sort.core.consumption import Wake
+from stream_sort.core.precaution import ENDED
 from stream_sort.core.records import CursorPage
 from stream_sort.testing.clock import MovableClock
 from stream_sort.watcher import FRESH, PATIENCE, SHARES, Watcher
@@ -82,14 +85,27 @@ def test_a_consumer_that_is_done_is_let_be(stage: Stage) -> None:
     assert stage.watcher.watched.lag == {}
 
 
-def test_a_parked_queue_is_woken_when_its_time_has_come_and_counted_until_then(stage: Stage) -> None:
+def test_a_parked_queue_is_woken_when_its_time_has_come_and_counted_once_a_retry_has_failed(stage: Stage) -> None:
     stage.put("q", 0)
     stage.fails = True
     stage.consumer.catch_up("q")
     assert stage.lagging() == []
-    assert stage.watcher.watched.parked == {"billing": 1}
+    assert stage.watcher.watched.parked["billing"] == 0
     stage.clock.move(2.5)
     assert stage.lagging() == ["q"]
+    assert stage.watcher.watched.parked["billing"] == 0
+    stage.consumer.process([Wake("q")])
+    assert stage.lagging() == []
+    assert stage.watcher.watched.parked["billing"] == 1
+
+
+def test_a_queue_whose_first_retry_never_comes_is_counted(stage: Stage) -> None:
+    stage.put("q", 0)
+    stage.fails = True
+    stage.consumer.catch_up("q")
+    stage.clock.move(2.5 + PATIENCE)
+    stage.lagging()
+    assert stage.watcher.watched.parked["billing"] == 1
 
 
 def test_a_queue_that_stays_parked_is_counted_and_not_woken(stage: Stage) -> None:
@@ -149,3 +165,16 @@ def test_one_look_goes_through_some_queues_and_the_next_one_goes_on_from_there(s
     assert watcher.lagging(stage.clock()) == ["e"]
     assert watcher.lagging(stage.clock()) == ["b"]
     assert rows.read == ["a", "b", "c", "d", "e", "a", "b"]
+
+
+def test_a_queue_that_is_parked_as_a_precaution_is_counted_only_when_somebody_died(stage: Stage) -> None:
+    stage.put("q", 0)
+    stage.consumer.catch_up("q")
+    row = stage.control.checkpoints("billing", ["q"])["q"]
+    for attempts, later, counted in ((1, 10, 0), (1, 0, 1), (2, 10, 1)):
+        parked = Parked("q", 1, ENDED, attempts, stage.clock(), stage.clock() + later)
+        new = replace(row, version=row.version + 1, parked=parked)
+        assert stage.control.commit(row, new).won
+        row = new
+        stage.lagging()
+        assert stage.watcher.watched.parked["billing"] == counted

@@ -1,0 +1,347 @@
+"""A message that kills its process is counted like any other that fails: the queue is parked before it is tried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stream_sort import Batch, OrderedConsumer, Parked, PartlyDone
+from stream_sort.core.consumption import Wake
+from stream_sort.core.precaution import ENDED, LONGEST_RUN, SKEW
+from tests.consumers import Clerk, Office, ends, fail, wake
+
+if TYPE_CHECKING:
+    from stream_sort.core.consumption import Served
+
+RUN = 60.0
+
+
+class Death(BaseException):
+    """Ends a process: no line of the services catches it."""
+
+
+class Mortal(Clerk):
+    """A handler that dies of some messages."""
+
+    def __init__(self, *deadly: int) -> None:
+        super().__init__()
+        self.deadly = set(deadly)
+
+    def __call__(self, batch: Batch) -> None:
+        if self.deadly.intersection(batch.seqs):
+            self.batches.append((batch.queue, batch.seqs))
+            raise Death
+        super().__call__(batch)
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office()
+
+
+def run(consumer: OrderedConsumer, *queues: str) -> list[Served]:
+    """One run of a function whose time is limited."""
+    return consumer.process([Wake(queue) for queue in queues or ("q",)], lambda: RUN)
+
+
+def dies(consumer: OrderedConsumer, *queues: str) -> None:
+    with pytest.raises(Death):
+        run(consumer, *queues)
+
+
+def parked(office: Office) -> Parked | None:
+    row = office.row()
+    assert row is not None
+    return row.parked
+
+
+def die_until_it_counts(office: Office, consumer: OrderedConsumer, times: int = 1) -> None:
+    """A death that nobody could note; then so many that were."""
+    dies(consumer)
+    office.clock.move(RUN)
+    for _ in range(times):
+        dies(consumer)
+        office.clock.move(RUN + SKEW)
+
+
+def test_a_first_death_leaves_nothing_but_the_time_at_which_somebody_began(office: Office) -> None:
+    office.put(0)
+    dies(office.hire(Mortal(0)))
+    row = office.row()
+    assert row is not None
+    assert (row.seq, row.parked, row.committed_at) == (-1, None, office.clock())
+
+
+def test_where_nobody_got_on_for_a_run_the_queue_is_parked_before_its_message_is_tried(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Mortal(0))
+    dies(consumer)
+    office.clock.move(RUN - 1)
+    dies(consumer)
+    assert parked(office) is None
+    office.clock.move(1)
+    dies(consumer)
+    now = office.clock()
+    assert consumer.parked() == [Parked("q", 0, ENDED, 1, now, now + RUN + SKEW)]
+
+
+def test_other_wakes_wait_until_the_run_that_parked_it_is_certainly_over(office: Office) -> None:
+    clerk = Mortal(0)
+    office.put(0)
+    consumer = office.hire(clerk)
+    die_until_it_counts(office, consumer)
+    office.clock.move(-2)
+    before = len(clerk.batches)
+    assert ends(run(consumer)) == ["waiting"]
+    assert len(clerk.batches) == before
+
+
+def test_a_message_that_succeeds_after_all_leaves_no_trace(office: Office) -> None:
+    clerk = Mortal(0)
+    office.put(0, 1)
+    consumer = office.hire(clerk, batch_size=1)
+    die_until_it_counts(office, consumer, times=2)
+    clerk.deadly.clear()
+    assert ends(run(consumer)) == ["done"]
+    assert (clerk.seqs(), consumer.parked(), consumer.dead_letters()) == ([0, 1], [], [])
+
+
+def test_a_deadly_message_is_set_aside_after_its_last_attempt_and_the_rest_goes_on(office: Office) -> None:
+    clerk = Mortal(1)
+    office.put(*range(4))
+    consumer = office.hire(clerk, batch_size=1, max_attempts=2, on_poison="dead_letter")
+    die_until_it_counts(office, consumer, times=2)
+    deaths = clerk.batches.count(("q", (1,)))
+    (served,) = run(consumer)
+    (letter,) = served.dead
+    assert (letter.seq, letter.error, letter.attempts, served.ended) == (1, ENDED, 2, "done")
+    assert (clerk.seqs(), consumer.checkpoint("q"), consumer.parked()) == ([0, 2, 3], 3, [])
+    assert clerk.batches.count(("q", (1,))) == deaths == 3
+
+
+def test_a_deadly_message_parks_its_queue_for_good_after_its_last_attempt(office: Office) -> None:
+    clerk = Mortal(0)
+    office.put(0, 1)
+    consumer = office.hire(clerk, batch_size=1, max_attempts=2)
+    die_until_it_counts(office, consumer, times=2)
+    (served,) = run(consumer)
+    assert (served.ended, served.parked, len(clerk.batches)) == ("parked", parked(office), 3)
+    (stays,) = consumer.parked()
+    assert (stays.seq, stays.error, stays.attempts, stays.next_try) == (0, ENDED, 2, None)
+    office.clock.move(100_000)
+    assert ends(run(consumer)) == ["waiting"]
+
+
+def test_of_several_messages_none_is_counted_and_then_each_is_tried_by_itself(office: Office) -> None:
+    clerk = Mortal(5)
+    office.put(*range(8))
+    consumer = office.hire(clerk, batch_size=8)
+    die_until_it_counts(office, consumer)
+    several = parked(office)
+    assert several is not None
+    assert (several.seq, several.attempts) == (0, 0)
+    clerk.batches.clear()
+    dies(consumer)
+    assert [seqs for _, seqs in clerk.batches] == [(0,), (1,), (2,), (3,), (4,), (5,)]
+    found = parked(office)
+    assert found is not None
+    assert (found.seq, found.attempts, consumer.checkpoint("q")) == (5, 1, 4)
+
+
+def test_whatever_its_place_the_deadly_message_alone_is_set_aside(office: Office) -> None:
+    for deadly in range(6):
+        office.put(*range(6), queue=f"q{deadly}")
+        clerk = Mortal(deadly)
+        consumer = office.hire(clerk, name=f"c{deadly}", batch_size=4, max_attempts=2, on_poison="dead_letter")
+        for _ in range(20):
+            office.clock.move(RUN + SKEW)
+            try:
+                run(consumer, f"q{deadly}")
+            except Death:
+                continue
+            break
+        assert clerk.seqs(f"q{deadly}") == [seq for seq in range(6) if seq != deadly]
+        assert [letter.seq for letter in consumer.dead_letters()] == [deadly]
+
+
+def test_chunks_grow_again_behind_what_a_run_may_have_died_of(office: Office) -> None:
+    clerk = Mortal(1)
+    office.put(*range(20))
+    consumer = office.hire(clerk, batch_size=4)
+    die_until_it_counts(office, consumer)
+    clerk.deadly.clear()
+    clerk.batches.clear()
+    store = office.interrupt(consumer)
+    run(consumer)
+    assert [len(seqs) for _, seqs in clerk.batches] == [1, 1, 1, 1, 2, 4, 4, 4, 2]
+    # Two commits for each of the four suspects, one for each other chunk.
+    assert store.calls.count("commit") == 4 * 2 + 5
+
+
+def test_a_failure_in_place_of_a_death_is_counted_once(office: Office) -> None:
+    clerk = Mortal(0)
+    office.put(0)
+    consumer = office.hire(clerk)
+    die_until_it_counts(office, consumer)
+    clerk.deadly.clear()
+    clerk.poison = {0}
+    assert ends(run(consumer)) == ["parked"]
+    failed = parked(office)
+    assert failed is not None
+    assert (failed.error, failed.attempts, clerk.attempts) == ("ValueError: poison 0", 2, [2, 3])
+
+
+def test_deaths_and_failures_of_a_message_count_together(office: Office) -> None:
+    clerk = Mortal()
+    clerk.poison = {0}
+    office.put(0, 1)
+    consumer = office.hire(clerk, batch_size=1, max_attempts=3, on_poison="dead_letter")
+    run(consumer)
+    office.clock.move(2)
+    clerk.deadly, clerk.poison = {0}, set()
+    die_until_it_counts(office, consumer, times=2)
+    (served,) = run(consumer)
+    assert [(letter.seq, letter.attempts, letter.error) for letter in served.dead] == [(0, 3, ENDED)]
+
+
+def test_a_store_that_fails_meanwhile_is_no_fault_of_the_message(office: Office) -> None:
+    clerk = Mortal(0)
+    office.put(0)
+    consumer = office.hire(clerk)
+    die_until_it_counts(office, consumer)
+    before = parked(office)
+    clerk.deadly.clear()
+    store = office.interrupt(consumer)
+    store.after["commit"] = [lambda: store.before.update(commit=[fail])]
+    assert ends(run(consumer)) == ["failed"]
+    assert (parked(office), store.calls.count("commit")) == (before, 3)
+    assert ends(run(consumer)) == ["done"]
+
+
+def test_a_run_that_loses_the_precaution_does_not_call_the_handler(office: Office) -> None:
+    clerk = Mortal(0)
+    office.put(0)
+    consumer = office.hire(clerk)
+    die_until_it_counts(office, consumer)
+    clerk.batches.clear()
+    office.interrupt(consumer).before["commit"] = [lambda: run(office.hire(Clerk()))]
+    assert ends(run(consumer)) == ["overtaken"]
+    assert clerk.batches == []
+
+
+def test_a_redrive_tries_a_deadly_message_afresh(office: Office) -> None:
+    clerk = Mortal(0)
+    office.put(0, 1)
+    consumer = office.hire(clerk, batch_size=1, max_attempts=1)
+    die_until_it_counts(office, consumer)
+    run(consumer)
+    with pytest.raises(Death):
+        consumer.redrive("q")
+    again = parked(office)
+    assert again is not None
+    assert (again.attempts, again.next_try) == (1, office.clock() + LONGEST_RUN + SKEW)
+    clerk.deadly.clear()
+    assert consumer.redrive("q") == 2
+    assert consumer.parked() == []
+
+
+def test_who_catches_up_tries_a_deadly_message_once_more(office: Office) -> None:
+    clerk = Mortal(0)
+    office.put(0)
+    consumer = office.hire(clerk, max_attempts=1, on_poison="dead_letter")
+    die_until_it_counts(office, consumer)
+    with pytest.raises(Death):
+        consumer.catch_up("q")
+    again = parked(office)
+    assert again is not None
+    assert again.attempts == 2
+    office.clock.move(LONGEST_RUN + SKEW)
+    (served,) = run(consumer)
+    assert [letter.attempts for letter in served.dead] == [2]
+
+
+def test_a_run_without_a_limit_is_thought_dead_after_the_longest_that_lambda_allows(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Mortal(0))
+    for seconds, is_noted in ((0, False), (LONGEST_RUN - 1, False), (1, True)):
+        office.clock.move(seconds)
+        with pytest.raises(Death):
+            wake(consumer)
+        assert (parked(office) is not None) == is_noted
+
+
+@pytest.mark.parametrize("batch_size", [1, 100])
+def test_a_busy_queue_does_not_hide_that_nobody_gets_on(office: Office, batch_size: int) -> None:
+    office.put(0)
+    consumer = office.hire(Mortal(0), batch_size=batch_size)
+    for seq in range(1, 7):
+        dies(consumer)
+        office.clock.move(RUN / 6)
+        office.put(seq)
+    assert parked(office) is None
+    dies(consumer)
+    assert parked(office) is not None
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "came_late", "is_noted"),
+    [(5, (), True), (5, (4,), False), (4, (4,), True)],
+    ids=["the cursor rests", "the cursor moved", "the cursor runs ahead"],
+)
+def test_of_items_that_others_wrote_the_cursor_tells_how_long_they_are_due(
+    office: Office, batch_size: int, came_late: tuple[int, ...], *, is_noted: bool
+) -> None:
+    office.put(*range(5 - len(came_late)))
+    consumer = office.hire(Mortal(0), batch_size=batch_size)
+    dies(consumer)
+    office.clock.move(RUN)
+    office.put(*came_late)
+    slots = office.sorter.stores.items._tables.queues["q"].slots  # type: ignore[attr-defined]
+    slots |= {seq: replace(item, arrived_at=None) for seq, item in slots.items()}
+    dies(consumer)
+    assert (parked(office) is not None) == is_noted
+
+
+def test_who_is_forced_and_loses_a_commit_forgets_what_failed_before(office: Office) -> None:
+    calls: list[tuple[int, ...]] = []
+
+    def partly(batch: Batch) -> None:
+        calls.append(batch.seqs)
+        if batch.seqs == (0, 1):
+            raise PartlyDone(0) from ValueError("not yet")
+        raise ValueError("never")
+
+    office.put(0, 1)
+    consumer = office.hire(partly)
+
+    def overtaken() -> None:
+        wake(office.hire(Clerk()))
+        office.put(2)
+
+    office.interrupt(consumer).before["commit"] = [overtaken]
+    assert consumer.catch_up("q") == 0
+    # Seq 1 failed before: that is no try of seq 2.
+    assert calls == [(0, 1), (2,), (2,)]
+    assert [(one.seq, one.attempts) for one in consumer.parked()] == [(2, 1)]
+
+
+def test_who_is_forced_and_loses_a_second_try_gives_the_next_message_two_of_its_own(office: Office) -> None:
+    calls: list[tuple[int, ...]] = []
+
+    def at_the_second_try(batch: Batch) -> None:
+        calls.append(batch.seqs)
+        if calls != [(0,), (0,)]:
+            raise ValueError("not now")
+
+    office.put(0)
+    consumer = office.hire(at_the_second_try)
+
+    def overtaken() -> None:
+        wake(office.hire(Clerk()))
+        office.put(1)
+
+    office.interrupt(consumer).before["commit"] = [overtaken]
+    assert consumer.catch_up("q") == 0
+    assert calls == [(0,), (0,), (1,), (1,)]

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from stream_sort.errors import SettingsError, StoreError
+from stream_sort.replay.jobs.plan import Plan, whole_queues
+from stream_sort.replay.ranges import Part, Range
+
+OPTIONS = {"sink": "parquet", "queue": ("a", "b"), "to_seq": None}
+
+
+def test_a_plan_comes_back_as_it_was() -> None:
+    plan = Plan(OPTIONS, (Part(0, (Range("{x,y}", -1, 4), Range("🙂", 2, 3))), Part(1, (Range("🙂", 3, 9),))), 12.5)
+    again = Plan.decode(plan.encode(), "here")
+    assert (again.parts, again.made_at, again.id) == (plan.parts, plan.made_at, plan.id)
+    assert again.ends() == {"{x,y}": 4, "🙂": 9}
+    assert again.starts() == {"{x,y}": -1, "🙂": 2}
+    again.check(OPTIONS, "here")
+
+
+def test_other_options_are_refused_and_the_difference_is_named() -> None:
+    plan = Plan.decode(Plan(OPTIONS, (), 1.0).encode(), "here")
+    with pytest.raises(SettingsError, match=r"here belongs to another job: --to-seq was None and is now 5"):
+        plan.check({**OPTIONS, "to_seq": 5}, "here")
+    with pytest.raises(SettingsError, match=r"--queue was \['a', 'b'\] and is now \['a'\]"):
+        plan.check({**OPTIONS, "queue": ("a",)}, "here")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"version":1}', b'{"version":7,"options":{},"parts":[],"made_at":1}']
+)
+def test_what_is_no_plan_is_named_with_its_place(content: bytes) -> None:
+    with pytest.raises(StoreError, match=r"^over/there/plan\.json"):
+        Plan.decode(content, "over/there/plan.json")
+
+
+def test_whole_queues_never_share_a_queue_and_come_largest_first() -> None:
+    ranges = [Range("a", -1, 2), Range("a", 2, 5), Range("b", -1, 99), Range("c", -1, 3), Range("d", -1, 8)]
+    parts = whole_queues(ranges, 10)
+    assert [part.rows for part in parts] == [100, 9, 6, 4]
+    assert sorted(one for part in parts for one in part.ranges) == sorted(ranges)
+    homes = [{one.queue for one in part.ranges} for part in parts]
+    assert sum(map(len, homes)) == len(set.union(*homes))
+    assert [part.rows for part in parts] == sorted((part.rows for part in parts), reverse=True)
+    assert [part.number for part in parts] == list(range(len(parts)))

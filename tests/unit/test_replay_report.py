@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stream_sort.errors import SettingsError
+from stream_sort.replay.access import TableAccess
+from stream_sort.replay.jobs.progress import Progress
+from stream_sort.replay.jobs.report import Report, check_report_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = [{"queue": f"q{number}", "rows": 1_000 * number, "gaps": [[5, 7], [9, 9]]} for number in range(40)]
+REPORT = Report("backfill", complete=False, columns=("queue", "rows", "gaps"), queues=ROWS, totals={"rows": 1_234_567})
+
+
+def test_a_report_shows_the_first_queues_as_a_table_and_counts_the_others() -> None:
+    lines = REPORT.text().splitlines()
+    assert lines[0] == "queue    rows  gaps"
+    assert lines[2] == "q0          0  5-7, 9"
+    assert lines[31] == "q29    29,000  5-7, 9"
+    assert lines[32:] == ["and 10 more", "", "rows 1,234,567", "backfill: NOT complete (0.0 s)"]
+
+
+def test_a_report_as_json_has_every_queue(tmp_path: Path) -> None:
+    REPORT.write(str(tmp_path / "report.json"), TableAccess("Items", "Cursor"))
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert (document["complete"], len(document["queues"]), document["queues"][3]["gaps"]) == (
+        False,
+        40,
+        [[5, 7], [9, 9]],
+    )
+    assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_a_report_that_could_not_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    check_report_file(str(tmp_path / "new.json"))
+    with pytest.raises(SettingsError, match="not there"):
+        check_report_file(str(tmp_path / "no" / "such.json"))
+    with pytest.raises(SettingsError, match="is a folder"):
+        check_report_file(str(tmp_path))
+
+
+def test_long_and_hostile_names_keep_their_row() -> None:
+    row = {"queue": "x" * 100 + "\nfake row", "rows": None, "gaps": []}
+    lines = Report("audit", True, ("queue", "rows", "gaps"), [row], {}).text().splitlines()  # noqa: FBT003
+    assert lines[2].split() == ["x" * 47 + "…", "-", "-"]
+
+
+def test_progress_says_rows_rate_and_parts() -> None:
+    now = iter([100.0, 100.0, 104.0, 104.0, 104.0, 104.0])
+    stream = io.StringIO()
+    progress = Progress(5_000, 4, stream=stream, monotonic=lambda: next(now))
+    with progress:
+        progress.add(2_000)
+        progress.add(400)
+    assert stream.getvalue() == "2,400 of 5,000 rows, 600/s, 2 of 4 parts, 4 s\n"
+
+
+def test_progress_counts_what_is_under_way_until_the_end() -> None:
+    stream = io.StringIO()
+    with Progress(50, 4, stream=stream) as progress:
+        progress.watch(lambda: 7)
+        progress.add(10)
+        assert progress.line().startswith("17 of 50 rows, ")
+    assert stream.getvalue().startswith("10 of 50 rows, ")
+
+
+def test_quiet_progress_says_nothing() -> None:
+    stream = io.StringIO()
+    with Progress(None, None, quiet=True, stream=stream) as progress:
+        progress.add(1)
+    assert not stream.getvalue()
+    assert progress.line().startswith("1 rows, ")

@@ -1,0 +1,118 @@
+"""Items in DynamoDB's JSON as slots."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_sort.core.json_text import dumps
+from stream_sort.core.message import KeyNames
+from stream_sort.errors import StoreError
+from stream_sort.replay.selection import Selection
+from stream_sort.replay.slots import MESSAGES, SLOTS, SlotDecoder, document_of, in_time, messages
+from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.values import encode
+
+KEYS = KeyNames("queue", "seq")
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**45), 10**45)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT
+    | st.binary(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = st.dictionaries(TEXT.filter(lambda name: name and not name.startswith("_ss_")), VALUES, max_size=5)
+
+
+def sent(document: dict[str, Any], **added: dict[str, Any]) -> dict[str, Any]:
+    """An item as it comes over the line: bytes in base64."""
+    wire, types = encode(document)
+    if types is not None:
+        added[tables.TYPES] = {"S": types}
+    return json.loads(json.dumps({**wire, **added}, default=lambda value: b64encode(value).decode()))
+
+
+@given(FIELDS, st.randoms())
+def test_the_text_of_a_message_is_that_of_a_sink_with_sorted_fields_in_whatever_order_it_is_sent(
+    fields: dict[str, Any], chance: Any
+) -> None:
+    document = {"queue": "a", "seq": 7, **fields}
+    item = sent(document)
+    names = list(item)
+    chance.shuffle(names)
+    (row,) = SlotDecoder(KEYS).batch([{name: item[name] for name in names}]).to_pylist()
+    assert json.loads(row["item"]) == json.loads(dumps(document))
+    assert row["item"] == SlotDecoder(KEYS).batch([item]).to_pylist()[0]["item"]
+    assert list(json.loads(row["item"])) == sorted(json.loads(row["item"]))
+    kinds = {name: type(value) for name, value in json.loads(row["item"]).items()}
+    assert kinds == {name: type(value) for name, value in json.loads(dumps(document)).items()}
+
+
+def test_sets_that_others_wrote_come_out_as_sorted_lists() -> None:
+    item = {"queue": {"S": "a"}, "seq": {"N": "1"}, "names": {"SS": ["b", "a"]}, "sizes": {"NS": ["10", "9.5"]}}
+    (row,) = SlotDecoder(KEYS).batch([item]).to_pylist()
+    assert row["item"] == '{"names":["a","b"],"queue":"a","seq":1,"sizes":[9.5,10]}'
+
+
+def test_a_tombstone_has_a_reason_and_no_message() -> None:
+    mark = {tables.SKIPPED: {"S": "lost"}, tables.ARRIVED_AT: {"N": "1500"}}
+    batch = SlotDecoder(KEYS).batch([sent({"queue": "a", "seq": 1}), {"queue": {"S": "a"}, "seq": {"N": "2"}, **mark}])
+    assert batch.schema == SLOTS
+    assert batch.to_pylist()[1] == {
+        "queue": "a",
+        "seq": 2,
+        "item": None,
+        "arrived_at": 1500,
+        "skipped": "lost",
+        "late": None,
+        "binary": None,
+    }
+    assert messages(batch).schema == MESSAGES
+    assert messages(batch).to_pylist() == [{"queue": "a", "seq": 1, "item": '{"queue":"a","seq":1}'}]
+
+
+@pytest.mark.parametrize(
+    "item", [{"queue": {"S": "a"}}, {"queue": {"N": "1"}, "seq": {"N": "1"}}, {"queue": {"S": "a"}, "seq": {"S": "x"}}]
+)
+def test_an_item_without_usable_keys_is_named(item: dict[str, Any]) -> None:
+    with pytest.raises(StoreError, match="check queueKey and seqKey"):
+        SlotDecoder(KEYS).batch([sent({"queue": "a", "seq": 1}), item])
+
+
+def test_times_choose_slots_and_one_without_a_time_is_not_chosen() -> None:
+    at = [{tables.ARRIVED_AT: {"N": str(time)}} for time in (1_000, 2_000, 3_000)]
+    items = [sent({"queue": "a", "seq": seq}, **mark) for seq, mark in enumerate([*at, {}])]
+    batch = SlotDecoder(KEYS).batch(items)
+    chosen = {
+        (since, until): in_time(batch, Selection(since=since, until=until)).column("seq").to_pylist()
+        for since, until in [(2.0, None), (None, 2.0), (1.0, 2.001)]
+    }
+    assert chosen == {(2.0, None): [1, 2], (None, 2.0): [0], (1.0, 2.001): [0, 1]}
+
+
+@given(FIELDS)
+def test_a_message_comes_back_with_its_bytes_as_bytes(fields: dict[str, Any]) -> None:
+    document = {"queue": "a", "seq": 7, **fields}
+    (row,) = SlotDecoder(KEYS).batch([sent(document)]).to_pylist()
+    assert document_of(row["item"], row["binary"]) == document
+
+
+def test_a_late_message_is_shown_beside_its_tombstone() -> None:
+    wire, types = encode({"price": 2.0})
+    mark = {tables.SKIPPED: {"S": "lost"}, tables.LATE: {"M": wire}, tables.LATE_TYPES: {"S": types}}
+    (row,) = SlotDecoder(KEYS).batch([{"queue": {"S": "a"}, "seq": {"N": "2"}, **mark}]).to_pylist()
+    assert (row["item"], row["late"]) == (None, '{"price":2.0,"queue":"a","seq":2}')
+
+
+def test_what_stands_between_two_seqs_is_no_slot() -> None:
+    items = [sent({"queue": "a", "seq": 1}), {"queue": {"S": "a"}, "seq": {"N": "1.5"}}, sent({"queue": "a", "seq": 2})]
+    assert SlotDecoder(KEYS).batch(items).column("seq").to_pylist() == [1, 2]
