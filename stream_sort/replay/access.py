@@ -88,6 +88,8 @@ class TableAccess:
             if cursor is not None:
                 yield cursor
             elif selection.queues is not None:
+                # Says CursorLost if it had a row once.
+                self.sorter.position(queue)
                 raise QueueNotFound(queue)
         if selection.queues is None and selection.only is None:
             yield from self._all_cursors()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
+from stream_sort import StreamSorter
+from stream_sort.replay.access import TableAccess
 from tests.spark.reading import options_of, partitions, places, reader
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -18,8 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.local.ministack import MiniStack
 
 
 def fill(sorter: StreamSorter, lengths: dict[str, int]) -> list[tuple[str, int]]:
@@ -97,6 +98,39 @@ def test_a_hole_in_what_is_released_raises(
     assert "MissingItems: queue 'a': seq 4 not stored" in told(caught)
 
 
+def test_a_hole_behind_the_position_raises_also_where_one_reads_past_it(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, dynamodb: Any
+) -> None:
+    fill(sorter, {"a": 10})
+    sorter.put({"queue": "a", "seq": 12})
+    assert len(places(reader(spark, access, released="false").load())) == 11
+    dynamodb.delete_item(TableName=access.items_table, Key={"queue": {"S": "a"}, "seq": {"N": "4"}})
+    with pytest.raises(PySparkException) as caught:
+        reader(spark, access, released="false").load().collect()
+    assert "MissingItems: queue 'a': seq 4 not stored" in told(caught)
+
+
+def test_a_named_queue_that_lost_its_cursor_is_named_as_such(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, dynamodb: Any
+) -> None:
+    fill(sorter, {"a": 3})
+    dynamodb.delete_item(TableName=access.cursor_table, Key={"queue": {"S": "a"}})
+    with pytest.raises(PySparkException, match="CursorLost"):
+        reader(spark, access, queues="a").load().collect()
+
+
+def test_pushed_filters_on_fields_that_are_named_like_keys_and_are_none(
+    pushdown: SparkSession, ministack: MiniStack, dynamodb: Any
+) -> None:
+    own = TableAccess("LaneItems", "LaneCursor", "lane", "no", region="us-east-1", endpoint_url=ministack.url)
+    lanes = StreamSorter("LaneItems", "LaneCursor", queue_key="lane", seq_key="no", client=dynamodb)
+    lanes.create_tables()
+    lanes.put_many([{"lane": "a", "no": no, "queue": "urgent", "seq": 1_000 + no} for no in range(5)])
+    options = {"queueKey": "lane", "seqKey": "no", "pushFilters": "true"}
+    frame = reader(pushdown, own, **options).schema("lane string, no bigint, queue string, seq bigint").load()
+    assert frame.where("queue = 'urgent' and seq >= 1002 and no < 4").count() == 2
+
+
 def test_what_is_trimmed_is_no_hole(spark: SparkSession, access: TableAccess, sorter: StreamSorter) -> None:
     fill(sorter, {"a": 10})
     sorter.trim("a", 6, control_table=None)
@@ -164,6 +198,23 @@ def test_the_messages_own_fields_under_a_schema(spark: SparkSession, access: Tab
     sorter.put_many([{"queue": "a", "seq": 0, "price": 2.5, "tags": ["x"]}, {"queue": "a", "seq": 1, "price": 3}])
     frame = reader(spark, access).schema("seq bigint, price double, tags array<string>").load()
     assert [tuple(row) for row in frame.collect()] == [(0, 2.5, ["x"]), (1, 3.0, None)]
+
+
+def test_times_and_exact_numbers_under_a_schema(spark: SparkSession, access: TableAccess, sorter: StreamSorter) -> None:
+    sorter.put({"queue": "a", "seq": 0, "at": "2026-01-31T12:00:00Z", "amount": 12.5})
+    frame = reader(spark, access).schema("seq bigint, amount decimal(12,2), at timestamp, _misfits int").load()
+    (row,) = frame.selectExpr("seq", "cast(amount as string)", "unix_seconds(at)", "_misfits").collect()
+    assert tuple(row) == (0, "12.50", 1769860800, 0)
+
+
+def test_our_own_columns_come_in_the_order_that_is_asked_for(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter
+) -> None:
+    sorter.put({"queue": "a", "seq": 0})
+    frame = reader(spark, access).schema("seq bigint, queue string, item string").load()
+    assert [tuple(row) for row in frame.collect()] == [(0, "a", '{"queue":"a","seq":0}')]
+    with pytest.raises(PySparkException, match="slots=true has columns of its own"):
+        reader(spark, access, slots="true").schema("seq bigint, price double").load().collect()
 
 
 def test_a_value_that_does_not_fit_the_schema_is_named_or_nulled(

@@ -74,6 +74,7 @@ def test_every_type_that_spark_has_can_be_asked_for() -> None:
         (pa.string(), 12, "f"),
         (pa.float64(), "x", "f"),
         (pa.bool_(), 1, "f"),
+        (pa.float32(), 1e300, "f"),
         (pa.binary(), "?", "f"),
         (pa.decimal128(4, 2), 12345, "f"),
         (pa.timestamp("us", tz="UTC"), "soon", "f"),
@@ -112,3 +113,11 @@ def test_a_field_that_must_not_be_null_is_an_error_in_either_mode() -> None:
 def test_no_messages_make_no_rows() -> None:
     schema = pa.schema({"a": pa.int64()})
     assert Fields(schema, nulls=False).rows(batch()).num_rows == 0
+
+
+def test_a_decimal_has_every_digit_that_the_message_has() -> None:
+    schema = pa.schema({"exact": pa.decimal128(30, 2)})
+    text = pa.RecordBatch.from_pylist(
+        [{"queue": "a", "seq": 0, "item": '{"exact":12345678901234567.89}'}], schema=MESSAGES
+    )
+    assert Fields(schema, nulls=False).rows(text).to_pylist() == [{"exact": Decimal("12345678901234567.89")}]

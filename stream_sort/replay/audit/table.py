@@ -17,7 +17,7 @@ from stream_sort.replay.export.files import KEYS
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.connection import make_client
-from stream_sort.stores.dynamodb.values import int_at, text_at
+from stream_sort.stores.dynamodb.values import int_at, is_whole, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +95,8 @@ def _table_bytes(access: TableAccess) -> int:
 
 
 def keys_batch(items: list[dict[str, dict[str, Any]]], keys: KeyNames) -> pa.RecordBatch:
-    """Keys that a table has sent, in batches of KEYS."""
+    """Keys that a table has sent, in batches of KEYS; what others wrote between two seqs (1.5) is no slot."""
+    items = [item for item in items if "N" not in item.get(keys.seq, {}) or is_whole(item, keys.seq)]
     columns = (
         [text_at(item, keys.queue) for item in items],
         [int_at(item, keys.seq) for item in items],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from base64 import b64decode
 from binascii import Error as NotBase64
 from datetime import date, datetime
@@ -75,7 +76,7 @@ class Fields:
         misfits = []
         rows = messages.to_pydict()
         for queue, seq, text in zip(rows["queue"], rows["seq"], rows["item"], strict=True):
-            document, missed = json.loads(text), 0
+            document, missed = json.loads(text, parse_float=Decimal), 0
             for field in self._own:
                 try:
                     value = _fitted(document.get(field.name), field)
@@ -138,11 +139,17 @@ def _fit(value: Any, kind: pa.DataType) -> Any:
         if is_kind(kind):
             try:
                 fitted = fit(value)
-                pa.scalar(fitted, kind)
+                _check_range(pa.scalar(fitted, kind), fitted)
             except (ValueError, TypeError, OverflowError, InvalidOperation, NotBase64, pa.ArrowException):
                 break
             return fitted
     raise Misfit(value, kind)
+
+
+def _check_range(held: pa.Scalar, value: Any) -> None:
+    """A float that the narrower type makes infinite does not fit."""
+    if isinstance(value, float) and not math.isfinite(held.as_py()):
+        raise OverflowError
 
 
 def _below(step: str, value: Any, field: pa.Field) -> Any:
@@ -162,11 +169,14 @@ def _of(*kinds: type) -> Callable[[Any], Any]:
 
 
 def _number(value: Any) -> float:
-    return float(_of(int, float)(value))
+    number = float(_of(int, Decimal)(value))
+    if not math.isfinite(number):
+        raise OverflowError
+    return number
 
 
 def _decimal(value: Any) -> Decimal:
-    return Decimal(str(_of(int, float, str)(value)))
+    return Decimal(_of(int, Decimal, str)(value))
 
 
 SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], Any]], ...] = (

@@ -61,7 +61,7 @@ class StreamSortSource(DataSource):
 
     def _reading(self, schema: StructType) -> Reading:
         options = source_options(self.options)
-        return Reading(options, to_arrow_schema(schema), self._rate(options.max_read_units))
+        return Reading(options, to_arrow_schema(schema, timezone="UTC"), self._rate(options.max_read_units))
 
     def _rate(self, units_a_second: float | None) -> Rate | None:
         if units_a_second is None:
@@ -96,9 +96,8 @@ class FilteringReader(RangesReader):
         from stream_sort.replay.source.filters import pushed  # noqa: PLC0415
 
         options = self._reading.options
-        keys = ("queue", "seq")
-        if options.access is not None and MESSAGES.names[0] not in self._reading.schema.names:
-            keys = (options.access.queue_key, options.access.seq_key)
+        # Under a schema of the user, queue and seq are fields of the message, and have the names that it gives them.
+        keys = (options.queue_key, options.seq_key) if self._reading.shows_fields else ("queue", "seq")
         selection, left = pushed(filters, options.selection, keys)
         self._reading = replace(self._reading, options=replace(options, selection=selection))
         return left

@@ -41,6 +41,8 @@ class SourceOptions:
     access: TableAccess | None
     archive: str | None
     selection: Selection
+    queue_key: str = "queue"
+    seq_key: str = "seq"
     region: str | None = None
     endpoint_url: str | None = None
     consistent: bool = True
@@ -64,6 +66,8 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         access=access,
         archive=archive,
         selection=_selection(told),
+        queue_key=told.get("queueKey", "queue"),
+        seq_key=told.get("seqKey", "seq"),
         region=told.get("region"),
         endpoint_url=told.get("endpointUrl"),
         consistent=_yes(told, "consistent", default=True),

@@ -6,11 +6,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from stream_sort.errors import SettingsError
 from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.completeness import Completeness
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.ranges import cut
-from stream_sort.replay.slots import MESSAGES, in_time, messages
+from stream_sort.replay.ranges import Range, cut
+from stream_sort.replay.slots import MESSAGES, SLOTS, in_time, messages
 from stream_sort.replay.source.fields import MISFITS, Fields
 from stream_sort.replay.source.options import NULL
 from stream_sort.replay.table import TableOrigin
@@ -18,9 +21,7 @@ from stream_sort.replay.table import TableOrigin
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    import pyarrow as pa
-
-    from stream_sort.replay.ranges import Part, Range
+    from stream_sort.replay.ranges import Part
     from stream_sort.replay.rate import Rate
     from stream_sort.replay.source.options import SourceOptions
 
@@ -56,14 +57,38 @@ class Reading:
                 kept = in_time(batch, selection) if selection.by_time else batch
                 if kept.num_rows:
                     yield shown(kept)
+            self._check_holes(origin, checked.holes)
+
+    @property
+    def shows_fields(self) -> bool:
+        """Whether the columns are the message's own fields; otherwise they are ours."""
+        ours = {field.name: field.type for field in (SLOTS if self.options.slots else MESSAGES)}
+        own = [field for field in self.schema if ours.get(field.name) != field.type]
+        if self.options.slots and (own or len(self.schema) != len(SLOTS)):
+            raise SettingsError(f"slots=true has columns of its own ({', '.join(SLOTS.names)}); give no schema with it")
+        return bool(own) or "item" not in self.schema.names
+
+    def _check_holes(self, origin: TableOrigin | ArchiveOrigin, holes: list[Range]) -> None:
+        """A hole may stand beyond the position, where one read past it; in what is released it is an error."""
+        access = self.options.access
+        if access is None:
+            return
+        for hole in holes:
+            released = min(hole.through, access.sorter.position(hole.queue))
+            if released > hole.after:
+                behind = Range(hole.queue, hole.after, released)
+                # It may have been filled, and released, since it was seen.
+                for _ in Completeness(behind).watched(origin.read(behind)):
+                    pass
 
     def _view(self) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        if self.shows_fields:
+            fields = Fields(self.schema, nulls=self.options.mode == NULL)
+            return lambda batch: _warned(fields, messages(batch))
         if self.options.slots:
             return lambda batch: batch
-        if self.schema.names == MESSAGES.names and self.schema.types == MESSAGES.types:
-            return messages
-        fields = Fields(self.schema, nulls=self.options.mode == NULL)
-        return lambda batch: _warned(fields, messages(batch))
+        names, schema = self.schema.names, self.schema
+        return lambda batch: pa.RecordBatch.from_arrays([messages(batch)[name] for name in names], schema=schema)
 
 
 def _warned(fields: Fields, batch: pa.RecordBatch) -> pa.RecordBatch:
