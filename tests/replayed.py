@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -44,6 +44,7 @@ class Inbox:
         self.got: list[tuple[str, int]] = []
         self.opened: list[tuple[str, int]] = []
         self.skipped: list[tuple[str, int, str]] = []
+        self.lates: list[tuple[str, int]] = []
 
     def check(self, queue: str) -> None:
         """Everything can go here."""
@@ -57,3 +58,6 @@ class Inbox:
 
     def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
         self.skipped += [(queue, seq, reason) for seq in seqs]
+
+    def late(self, queue: str, messages: Sequence[dict[str, Any]]) -> None:
+        self.lates += [(queue, message["seq"]) for message in messages]

@@ -14,6 +14,8 @@ from stream_sort.replay.ranges import Range
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+YEAR_10000 = 253_402_300_800.0
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -42,6 +44,13 @@ class Selection:
                 raise SettingsError(f"{name} is {seq}; a seq is {MIN_SEQ} to {MAX_SEQ}")
         if self.from_seq is not None and self.to_seq is not None and self.from_seq > self.to_seq:
             raise SettingsError(f"from_seq {self.from_seq} is above to_seq {self.to_seq}: nothing can be there")
+        for name in ("since", "until"):
+            at = getattr(self, name)
+            # Not so for NaN either.
+            if at is not None and not 0 <= at < YEAR_10000:
+                raise SettingsError(
+                    f"{name} is {at}; it must be a time between 1970 and 9999, in seconds, not in milliseconds"
+                )
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise SettingsError(f"since {self.since} is not before until {self.until}: nothing can be there")
 

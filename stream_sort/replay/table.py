@@ -40,7 +40,7 @@ class TableOrigin:
     def ranges(self, spark: SparkSession | None = None) -> list[Range]:  # noqa: ARG002  # tables need no Spark
         """From the cursor rows alone; beyond the position, the highest stored seq is looked up."""
         cursors = self.access.cursors(self.selection)
-        return clipped(self.selection, map(self._whole, cursors))
+        return clipped(self.selection, map(self.whole, cursors))
 
     def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
         """See Origin."""
@@ -54,7 +54,8 @@ class TableOrigin:
             if self.rate is not None:
                 self.rate.used(page.units)
 
-    def _whole(self, cursor: Cursor) -> Range:
+    def whole(self, cursor: Cursor) -> Range:
+        """What there is of a queue."""
         through = cursor.position
         if not self.selection.released:
             through = max(through, self.access.sorter.stores.items.highest(cursor.queue) or through)

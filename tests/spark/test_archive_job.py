@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort.core.consumption import Checkpoint, DeadLetter, Subscription
-from stream_sort.errors import ArchiveDamaged, ReplayFailed, SettingsError
+from stream_sort.errors import ReplayFailed, SettingsError
 from stream_sort.replay.archive import job as archive_job
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run, main
 from stream_sort.replay.archive.origin import ArchiveOrigin
@@ -265,16 +265,33 @@ def test_a_dead_letters_message_and_all_behind_it_are_archived_and_not_trimmed(
 
 
 @pytest.mark.parametrize("lost", [".json", ".parquet"])
-def test_nothing_is_trimmed_that_the_archive_does_not_hold(
+def test_what_the_archive_has_lost_is_written_again_before_anything_is_trimmed(
     spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions, lost: str
+) -> None:
+    fill(sorter, "q", range(90))
+    everything = list(sorter.read("q"))
+    archive(replace(trimming, trim=False), spark)
+    before = files(trimming)
+    trimming.storage.delete(names(trimming)[0].replace(".parquet", lost))
+    report = archive(trimming, spark)
+    assert (report.complete, report.totals["trimmed"]) == (True, 89)
+    assert files(trimming) == before
+    assert archived(trimming, "q") == everything
+
+
+@pytest.mark.parametrize("ending", [".json", ".parquet"])
+def test_nothing_is_trimmed_of_a_queue_that_the_archive_does_not_hold_whole(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions, ending: str
 ) -> None:
     fill(sorter, "q", range(90))
     fill(sorter, "sound", range(90))
     archive(replace(trimming, trim=False), spark)
-    trimming.storage.delete(names(trimming)[0].replace(".parquet", lost))
-    with pytest.raises(ArchiveDamaged, match=r"does not hold all of|it is missing"):
-        archive(trimming, spark)
-    assert [len(stored(sorter, queue)) for queue in ("q", "sound")] == [90, 90]
+    changed = names(trimming)[0].replace(".parquet", ending)
+    trimming.storage.write(changed, trimming.storage.read(changed)[:-9])
+    report = archive(trimming, spark)
+    assert not report.complete
+    assert [(row["queue"], changed in row["problem"]) for row in report.queues if row["problem"]] == [("q", True)]
+    assert [len(stored(sorter, queue)) for queue in ("q", "sound")] == [90, 1]
 
 
 def test_what_was_trimmed_before_it_was_archived_is_named_and_stops_no_other(
@@ -355,6 +372,15 @@ def test_an_archive_in_s3_holds_the_same_bytes(
     reader = spark.read.format("stream_sort").option("archive", there.storage.uri)
     reader = reader.option("endpointUrl", ministack.url).option("region", "us-east-1").option("fromSeq", 55)
     assert [row.seq for row in reader.load().collect()] == list(range(55, 100))
+
+    changed = names(there)[0]
+    data = there.storage.read(changed)
+    there.storage.write(changed, data[:-1] + b"?")
+    report = archive(replace(there, trim=True), spark)
+    assert "sha256" in report.queues[0]["problem"]
+    assert len(stored(sorter, "q")) == 100
+    there.storage.write(changed, data)
+    assert archive(replace(there, trim=True), spark).totals["trimmed"] == 99
 
 
 def command(options: ArchiveOptions, *more: str) -> list[str]:

@@ -168,7 +168,7 @@ def test_a_folder_with_other_files_and_a_job_with_other_options_are_refused(
         (["--queue", "nobody"], "queue 'nobody' has no"),
         (["--from-seq", "1000"], "nothing to replay"),
         (["--cursor-table", "no-such-table"], "no table 'no-such-table'"),
-        (["--seq-key", "number"], "check the range, the names and the keys"),
+        (["--seq-key", "number"], "it should be 'queue' and 'number'"),
         (["--export", "/no/such/export"], "/no/such/export"),
         (["--archive", "/no/such/archive"], "/no/such/archive"),
     ],

@@ -55,6 +55,19 @@ def test_another_pair_of_tables_gets_messages_tombstones_and_first_seqs(
     assert "finished before" in backfill(to_table(access, target, tmp_path / "ledger"), spark).text()
 
 
+def test_late_messages_are_late_at_the_target_too(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, target: StreamSorter, tmp_path: Path
+) -> None:
+    sorter.put_many({"queue": "ada", "seq": seq} for seq in (0, 1, 4))
+    sorter.skip("ada", [2, 3], "given up")
+    sorter.put({"queue": "ada", "seq": 3, "text": "after all", "value": 1.5})
+    assert backfill(to_table(access, target, tmp_path / "ledger"), spark).complete
+    assert [one.message for one in target.late("ada")] == [one.message for one in sorter.late("ada")]
+    assert len(target.late("ada")) == 1
+    assert list(target.read("ada")) == list(sorter.read("ada"))
+    assert backfill(to_table(access, target, tmp_path / "again"), spark).complete
+
+
 def test_a_queue_that_holds_another_message_at_the_target_fails_alone(
     spark: SparkSession, access: TableAccess, sorter: StreamSorter, target: StreamSorter, tmp_path: Path
 ) -> None:

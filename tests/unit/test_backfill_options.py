@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TABLES = ["--items-table", "Items", "--cursor-table", "Cursor"]
+SAME = ["--sink", "table", "--to-items-table", "Items", "--to-cursor-table", "Cursor", "--checkpoint", "c"]
 FILES = ["--sink", "parquet", "--out", "somewhere"]
 
 
@@ -36,6 +37,10 @@ def options(*argv: str) -> BackfillOptions:
             [*TABLES, "--sink", "table", "--to-items-table", "Items", "--to-cursor-table", "C", "--checkpoint", "c"],
             "the target tables are those of the source",
         ),
+        (
+            [*TABLES, *SAME, "--region", "eu-west-1", "--to-region", "eu-west-1"],
+            "the target tables are those of the source",
+        ),
         ([*TABLES, *FILES, "--gzip"], "--gzip is for --sink jsonl"),
         ([*TABLES, *FILES, "--from-seq", "x"], "--from-seq is 'x'; it must be a whole number"),
         ([*TABLES, *FILES, "--from-seq", "9", "--to-seq", "3"], "from_seq 9 is above to_seq 3"),
@@ -47,8 +52,17 @@ def options(*argv: str) -> BackfillOptions:
         ([*TABLES, *FILES, "--until-position", "--consumer", "c"], "needs --items-table, --cursor-table and --control"),
         (
             [*TABLES, *FILES, "--until-position", "--consumer", "c", "--control-table", "C", "--to-seq", "4"],
-            "leave out --to-seq",
+            "leave out --from-seq, --to-seq",
         ),
+        (
+            [*TABLES, *FILES, "--until-position", "--consumer", "c", "--control-table", "C", "--from-seq", "4"],
+            "leave out --from-seq, --to-seq",
+        ),
+        ([*TABLES, *FILES, "--since", "nan"], "since is nan"),
+        ([*TABLES, *FILES, "--until", "inf"], "until is inf"),
+        ([*TABLES, *FILES, "--since", "1794826000000"], "in seconds, not in milliseconds"),
+        ([*TABLES, *FILES, "--until", "1794826000000"], "in seconds, not in milliseconds"),
+        ([*TABLES, *FILES, "--since", "9998-01-01"], "--since is in the future"),
         ([*TABLES, *FILES, "--no-such-option"], "unrecognized arguments: --no-such-option"),
         ([*TABLES, *FILES, "--report", "no/such/folder/r.json"], "its folder is not there"),
     ],
@@ -68,6 +82,13 @@ def test_bad_options_get_one_clear_line_and_exit_code_2(
 def test_progress_of_files_is_kept_beside_them_unless_told_otherwise() -> None:
     assert options(*TABLES, "--sink", "jsonl", "--out", "s3://bucket/x/").ledger.uri == "s3://bucket/x/_stream_sort"
     assert options(*TABLES, *FILES, "--checkpoint", "elsewhere").ledger.uri == "elsewhere"
+
+
+@pytest.mark.parametrize(
+    "elsewhere", [["--to-region", "eu-west-1"], ["--to-endpoint-url", "http://127.0.0.1:9"]], ids=["region", "endpoint"]
+)
+def test_tables_of_the_same_names_may_be_elsewhere(elsewhere: list[str]) -> None:
+    assert options(*TABLES, "--region", "us-east-1", *SAME, *elsewhere).sink.to_items_table == "Items"
 
 
 def test_what_only_says_how_a_job_runs_may_change_between_its_runs() -> None:

@@ -1,7 +1,7 @@
 """The archive job: released and everywhere consumed ranges go to ordered Parquet segments, each exactly once.
 
-A queue's plan is fixed in the archive, its segments are written, then its watermark moves. A run that dies anywhere
-leaves a plan from which the next one writes the same bytes to the same names.
+A queue's plan is fixed in the archive, its segments are written, it is marked as finished, then the queue's watermark
+moves. A run that dies anywhere leaves a plan from which the next one writes the same bytes to the same names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stream_sort.replay.archive.options import ArchiveOptions, archive_parser, options_of
 from stream_sort.replay.archive.origin import AT_ONCE
-from stream_sort.replay.archive.plan import SegmentPlan, fix, is_written
+from stream_sort.replay.archive.owner import Owner
+from stream_sort.replay.archive.plan import SegmentPlan, fix, is_written, mark_finished
 from stream_sort.replay.archive.report import Accounts, planned
 from stream_sort.replay.archive.trim import Bounds, TrimQueues
 from stream_sort.replay.archive.work import WriteSegments
@@ -51,6 +52,7 @@ def archive(options: ArchiveOptions, spark: SparkSession) -> Report:
 
 def dry_run(options: ArchiveOptions) -> Report:
     """What a run would do and cost; writes nothing and reads no message."""
+    Owner.of(options.access).check(options.storage)
     ledgers = options.ledgers()
     dues = ledgers.due(options.access.cursors(options.selection))
     plans = [SegmentPlan.of(due.range, options.segment_rows) for due in _worthwhile(dues, options)]
@@ -66,8 +68,11 @@ class _Run:
     def __init__(self, options: ArchiveOptions, spark: SparkSession) -> None:
         self._options = options
         self._spark = spark
+        self._owner = Owner.of(options.access)
+        # Before anything is made of what the archive holds.
+        self._owner.check(options.storage)
         self._ledgers: Ledgers = options.ledgers()
-        self._bounds = Bounds(options.access, self._ledgers.control, options.storage) if options.trim else None
+        self._bounds = Bounds(options.access, self._ledgers.control) if options.trim else None
         self._dues = self._ledgers.due(options.access.cursors(options.selection))
         self.accounts = Accounts.of(self._dues)
         self.accounts.no_consumers = not self._ledgers.control.consumers()
@@ -79,6 +84,8 @@ class _Run:
     def write(self) -> None:
         """Round after round: first what an earlier run has planned, then what was released since."""
         left = _worthwhile(self._dues, self._options)
+        if left:
+            self._owner.claim(self._options.storage)
         ranges = {due.queue: due.range for due in left}
         rows = sum(map(len, ranges.values()))
         with Progress(rows, None, quiet=self._options.quiet) as progress:
@@ -96,7 +103,7 @@ class _Run:
             return
         through = {due.queue: min(self.accounts.queues[due.queue].through, due.consumed) for due in self._dues}
         wanted = [(due.cursor, through[due.queue]) for due in self._dues if not due.problem]
-        task = TrimQueues(self._options.access, self._options.control_table)
+        task = TrimQueues(self._options.access, self._options.control_table, self._options.storage)
         for answers in self._on_executors(self._bounds.of(wanted), task):
             for answer in answers:
                 self.accounts.take_trimmed(answer)
@@ -109,14 +116,14 @@ class _Run:
         plans = {plan.queue: plan for plan, _ in found}
         missing = {plan.queue: set(segments) for plan, segments in found}
         self.accounts.resumed += sum(len(plan.ends) - len(segments) for plan, segments in found)
-        for plan in plans.values():
-            self._move_watermark(plan, missing)
+        self._finish([plan for plan in plans.values() if not missing[plan.queue]])
         for answers in self._on_executors([held for _, segments in found for held in segments], self._task):
             for answer in answers:
                 queue = answer.held.queue
                 self.accounts.queues[queue].take(answer)
                 missing[queue].discard(answer.held)
-                self._move_watermark(plans[queue], missing)
+            written = {answer.held.queue: None for answer in answers}
+            self._finish([plans[queue] for queue in written if not missing[queue]])
             progress.add(sum(len(answer.held) for answer in answers))
         return list(plans.values())
 
@@ -132,11 +139,15 @@ class _Run:
             return iter(())
         return run_parts(self._spark, cut(ranges, max([self._options.rows_per_part, *map(len, ranges)])), task)
 
-    def _move_watermark(self, plan: SegmentPlan, missing: dict[str, set[Range]]) -> None:
-        """When all segments of a plan are there. Somebody else may have moved it as far, or further, meanwhile."""
+    def _finish(self, plans: Iterable[SegmentPlan]) -> None:
+        """What is left to do where all segments of a plan are there."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(self._move_watermark, (one for one in plans if not self.accounts.queues[one.queue].problem)))
+
+    def _move_watermark(self, plan: SegmentPlan) -> None:
+        """Somebody else may have moved it as far, or further, meanwhile."""
         account = self.accounts.queues[plan.queue]
-        if missing[plan.queue] or account.problem:
-            return
+        mark_finished(self._options.storage, plan)
         old = account.due.watermark if account.through == account.due.after else account.through
         self._ledgers.marks.set_watermark(plan.queue, old, plan.through)
         account.through = plan.through
@@ -165,4 +176,6 @@ def _command(given: argparse.Namespace) -> int:
 
 
 def _worthwhile(dues: Iterable[Due], options: ArchiveOptions) -> list[Due]:
-    return [due for due in dues if len(due.range) >= options.min_rows and not due.problem]
+    """Those with enough to archive; what the archive has lost does not wait for more."""
+    enough = (due for due in dues if len(due.range) >= options.min_rows or due.lost is not None)
+    return [due for due in enough if not due.problem]

@@ -21,7 +21,8 @@ from stream_sort.replay.archive.manifest import (
     is_manifest,
     parse,
 )
-from stream_sort.replay.archive.segments import read_segment
+from stream_sort.replay.archive.segments import check_bytes, read_segment
+from stream_sort.replay.archive.shelf import lost
 from stream_sort.replay.ranges import Range, joined
 from stream_sort.replay.selection import Selection, clipped
 
@@ -98,7 +99,7 @@ class ArchiveOrigin:
         yield from SegmentReader(self.storage, tuple(map(self._manifest, self._names_of(wanted)))).read(wanted)
 
     def check_holds(self, wanted: Range) -> None:
-        """Raise ArchiveDamaged unless the archive has all of a range, as far as manifests and sizes tell."""
+        """Raise ArchiveDamaged unless the archive has all of a range, byte for byte; reads its segments whole."""
         found = [self._manifest(name) for name in self._names_of(wanted)]
         check_sequence(found, self.storage.uri)
         if not found or found[0].after > wanted.after or found[-1].through < wanted.through:
@@ -107,9 +108,7 @@ class ArchiveOrigin:
                 f"it does not hold all of ({wanted.after}, {wanted.through}] of queue {wanted.queue!r}; {LOST}",
             )
         for manifest in found:
-            if self.storage.size(manifest.data_name) != manifest.size:
-                where = self.storage.address(manifest.data_name)
-                raise ArchiveDamaged(where, f"it is missing, or not as large as its manifest says; {LOST}")
+            check_bytes(self.storage, manifest)
 
     def manifests(self) -> list[Manifest]:
         """The manifests of the selected queues by queue and seq, each checked, and all together."""
@@ -153,6 +152,8 @@ class ArchiveOrigin:
             data = name.removesuffix(MANIFEST) + DATA
             if data not in there:
                 raise ArchiveDamaged(self.storage.address(data), f"it is missing, and its manifest is there; {LOST}")
+        for folder, damage in lost(names, self.storage.list):
+            raise ArchiveDamaged(self.storage.address(folder), damage.problem)
 
     def _manifest(self, name: str) -> Manifest:
         return parse(self.storage.read(name), name, self.storage.address(name))

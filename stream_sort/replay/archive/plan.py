@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import ArchiveDamaged, FileMissing
 from stream_sort.replay.archive.manifest import MANIFEST, PLANS, folder_of, parse, segment_name
+from stream_sort.replay.archive.shelf import Finished
 from stream_sort.replay.files.paths import encode_seq
 from stream_sort.replay.ranges import Range
 
@@ -49,7 +50,16 @@ class SegmentPlan:
     @property
     def name(self) -> str:
         """The name of the plan's file: one for each place where a run can begin."""
-        return f"{folder_of(self.queue).rstrip('/')}{PLANS}{encode_seq(self.after + 1)}{MANIFEST}"
+        return f"{self._folder}{encode_seq(self.after + 1)}{MANIFEST}"
+
+    @property
+    def mark(self) -> str:
+        """The name of the file that says that all its segments were written."""
+        return self._folder + Finished(self.after + 1, self.through, len(self.ends)).file_name
+
+    @property
+    def _folder(self) -> str:
+        return folder_of(self.queue).rstrip("/") + PLANS
 
     def text(self) -> bytes:
         """The plan as it is stored."""
@@ -67,17 +77,9 @@ def fix(storage: Storage, plan: SegmentPlan) -> tuple[SegmentPlan, bool]:
     return there, False
 
 
-def end_of_plans(storage: Storage, queue: str) -> int | None:
-    """Where the first plan that is not finished begins, or the last one ends; None if there is no plan."""
-    names = storage.list(folder_of(queue))
-    there = set(names)
-    end: int | None = None
-    for name in (name for name in names if PLANS in name):
-        plan = _parsed(storage.read(name), storage.address(name))
-        if any(segment_name(held) + MANIFEST not in there for held in plan.segments):
-            return plan.after
-        end = plan.through
-    return end
+def mark_finished(storage: Storage, plan: SegmentPlan) -> None:
+    """Say that all segments of a plan were written: from now on, one that is not there was lost."""
+    storage.put_if_absent(plan.mark, plan.text())
 
 
 def is_written(storage: Storage, held: Range) -> bool:

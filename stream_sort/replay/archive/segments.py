@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ROW_GROUP_ROWS = 20_000
 # Large messages fill a row group before it has its rows: readers and writers hold one in memory.
 ROW_GROUP_BYTES = 64 * 1024 * 1024
+PIECE_BYTES = 8 * 1024 * 1024
 COLUMNS = pa.schema([field for field in SLOTS if field.name != "queue"])
 QUEUE = b"stream_sort.queue"
 WRITING: dict[str, Any] = {
@@ -137,19 +138,37 @@ def read_segment(storage: Storage, manifest: Manifest, wanted: Range) -> Iterato
         raise ArchiveDamaged(name, f"it holds other rows than its manifest says; {LOST}")
 
 
+def check_bytes(storage: Storage, manifest: Manifest) -> None:
+    """Raise ArchiveDamaged unless a segment is, byte for byte, what its manifest tells of; holds little in memory."""
+    name = storage.address(manifest.data_name)
+    found, size = hashlib.sha256(), 0
+    try:
+        with storage.open(manifest.data_name) as file:
+            while piece := file.read(PIECE_BYTES):
+                found.update(piece)
+                size += len(piece)
+    except FileMissing as error:
+        raise ArchiveDamaged(name, f"it is missing, and its manifest is there; {LOST}") from error
+    except OSError as error:
+        raise ArchiveDamaged(name, f"it cannot be read ({error}); {LOST}") from error
+    _check_sum(name, manifest, size, found.hexdigest())
+
+
+def _check_sum(name: str, manifest: Manifest, size: int, sha256: str) -> None:
+    if size != manifest.size:
+        raise ArchiveDamaged(name, f"it has {size:,} bytes, and its manifest says {manifest.size:,}; {LOST}")
+    if sha256 != manifest.sha256:
+        raise ArchiveDamaged(name, f"its sha256 is not that of its manifest: its content was changed; {LOST}")
+
+
 def _opened(storage: Storage, manifest: Manifest, *, whole: bool) -> pa.NativeFile:
     name = storage.address(manifest.data_name)
     if whole:
         data = storage.read(manifest.data_name)
-        size, sound = len(data), hashlib.sha256(data).hexdigest() == manifest.sha256
-        file = pa.BufferReader(data)
-    else:
-        file = storage.open(manifest.data_name)
-        size, sound = file.size(), True
-    if size != manifest.size:
-        raise ArchiveDamaged(name, f"it has {size:,} bytes, and its manifest says {manifest.size:,}; {LOST}")
-    if not sound:
-        raise ArchiveDamaged(name, f"its sha256 is not that of its manifest: its content was changed; {LOST}")
+        _check_sum(name, manifest, len(data), hashlib.sha256(data).hexdigest())
+        return pa.BufferReader(data)
+    file = storage.open(manifest.data_name)
+    _check_sum(name, manifest, file.size(), manifest.sha256)
     return file
 
 

@@ -1,4 +1,4 @@
-"""Trimming: what is archived and consumed by all is deleted from the items table. The archive is looked at first."""
+"""Trimming: what is archived and consumed by all is deleted from the items table. The archive is read first."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ class Trimmed:
 
 @dataclass(frozen=True)
 class TrimQueues:
-    """Deletes, on an executor, everything up to the end of each range of a part."""
+    """Deletes, on an executor, the ranges of a part that the archive holds byte for byte, and all before them."""
 
     access: TableAccess
     control_table: str
+    storage: Storage
 
     def __call__(self, part: Part) -> list[Trimmed]:
         """One answer for each range."""
@@ -43,6 +44,7 @@ class TrimQueues:
 
     def _trim(self, held: Range) -> Trimmed:
         try:
+            ArchiveOrigin(self.storage).check_holds(held)
             return Trimmed(
                 held.queue, self.access.sorter.trim(held.queue, held.through, control_table=self.control_table)
             )
@@ -61,13 +63,9 @@ class Bounds:
 
     access: TableAccess
     control: ControlStore
-    storage: Storage
 
     def of(self, archived: Iterable[tuple[Cursor, int]]) -> list[Range]:
-        """What is to be deleted of queues that are archived, and consumed, up to a seq.
-
-        ArchiveDamaged, and nothing is to be deleted, if the archive does not hold all of it.
-        """
+        """What is to be deleted of queues that are archived, and consumed, up to a seq."""
         consumers = [consumer.name for consumer in self.control.consumers()]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = pool.map(lambda one: self._bound(one[0], one[1], consumers), archived)
@@ -84,6 +82,4 @@ class Bounds:
         # The message at the position is not deleted: where only that is left, there is nothing to do.
         if not stored or stored[0] > min(through, cursor.position - 1):
             return Range(queue, through, through)
-        held = Range(queue, stored[0] - 1, through)
-        ArchiveOrigin(self.storage).check_holds(held)
-        return held
+        return Range(queue, stored[0] - 1, through)

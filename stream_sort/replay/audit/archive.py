@@ -13,16 +13,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
-from stream_sort.replay.archive.manifest import QUEUES, Manifest, folder_of, is_manifest, parse
+from stream_sort.replay.archive.manifest import LOST, QUEUES, Manifest, folder_of, is_manifest, parse
 from stream_sort.replay.archive.origin import AT_ONCE
 from stream_sort.replay.archive.segments import read_segment
+from stream_sort.replay.archive.shelf import lost
 from stream_sort.replay.audit.runs import RUNS, RunCollector
 from stream_sort.replay.export.order import Doubles
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -52,9 +53,12 @@ class Found:
 class ArchiveSurvey:
     """Reads all segments of an archive, or of some of its queues. What is damaged is noted, and the rest goes on."""
 
-    def __init__(self, storage: Storage, queues: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self, storage: Storage, queues: tuple[str, ...] | None = None, wanted: Mapping[str, Range] | None = None
+    ) -> None:
         self._storage = storage
         self._queues = queues
+        self._wanted = wanted or {}
         self.damaged: list[Damaged] = []
         self._manifests: list[Manifest] = []
 
@@ -85,11 +89,32 @@ class ArchiveSurvey:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             names = [name for found in pool.map(self._storage.list, folders) for name in found]
             held = list(pool.map(self._manifest, filter(is_manifest, names)))
-        if not held:
+        self._note_lost(names)
+        manifests = sorted((one for one in held if one is not None), key=lambda one: one.range)
+        self._note_below(manifests)
+        if not held and not self.damaged:
             raise InvalidInput(
                 f"there is no archive at {self._storage.uri}, or none of these queues; check the address"
             )
-        self._manifests = sorted((one for one in held if one is not None), key=lambda one: one.range)
+        self._manifests = manifests
+
+    def _note_lost(self, names: Iterable[str]) -> None:
+        """What was planned and finished, and is not there."""
+        for folder, damage in lost(names, self._storage.list):
+            problem = f"{self._storage.address(folder)}: {damage.problem}"
+            self.damaged.append(Damaged(_queue_of(folder), 0, problem))
+
+    def _note_below(self, manifests: Iterable[Manifest]) -> None:
+        """Queues that end before their watermarks, of which nothing worse is known."""
+        ends = {one.queue: one.through for one in manifests}
+        known = {one.queue for one in self.damaged}
+        for queue, wanted in self._wanted.items():
+            end = ends.get(queue, wanted.after)
+            if end < wanted.through and queue not in known:
+                told = (
+                    f"the watermark is {wanted.through}, and the archive ends at {end if queue in ends else 'nothing'}"
+                )
+                self.damaged.append(Damaged(queue, wanted.through - end, f"{told}; {LOST}"))
 
     def _manifest(self, name: str) -> Manifest | None:
         try:
@@ -135,15 +160,15 @@ def _segment_runs(storage: Storage, manifest: Manifest) -> pa.RecordBatch:
         data = storage.read(manifest.data_name)
         if len(data) != manifest.size or hashlib.sha256(data).hexdigest() != manifest.sha256:
             raise ArchiveDamaged(name, "its size or sha256 is not that of its manifest; restore it from a backup")
-        held = pq.read_table(pa.BufferReader(data), columns=["seq", "skipped"], use_threads=False)
+        held = pq.read_table(pa.BufferReader(data), columns=["seq", "skipped", "late"], use_threads=False)
     except FileMissing as error:
         raise ArchiveDamaged(name, "it is missing, and its manifest is there; restore it from a backup") from error
     except (pa.ArrowException, OSError) as error:
         raise ArchiveDamaged(name, f"it is no readable Parquet file ({error}); restore it from a backup") from error
-    tombstones = held.num_rows - held["skipped"].null_count
+    tombstones, late = (held.num_rows - held[name].null_count for name in ("skipped", "late"))
     if not _is_run(held["seq"].combine_chunks(), manifest) or tombstones != manifest.tombstones:
         raise ArchiveDamaged(name, "its seqs or tombstones are not those of its manifest; restore it from a backup")
-    row = (manifest.queue, manifest.after + 1, manifest.through, held.num_rows, tombstones, 0)
+    row = (manifest.queue, manifest.after + 1, manifest.through, held.num_rows, tombstones, late)
     return pa.RecordBatch.from_pylist([dict(zip(RUNS.names, row, strict=True))], schema=RUNS)
 
 

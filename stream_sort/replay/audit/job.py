@@ -134,12 +134,17 @@ class _Audit:
 
     def _archive(self) -> tuple[dict[str, QueueAudit], list[Finding]]:
         from stream_sort.replay.audit.archive import ArchiveSurvey  # noqa: PLC0415  # one of three is loaded
+        from stream_sort.replay.audit.promised import promised  # noqa: PLC0415  # as above
 
-        survey = ArchiveSurvey(self._storage(), self.options.queues)
+        storage, named = self._storage(), self.options.queues
+        # Watermarks before segments: what is archived meanwhile is no finding.
+        survey = ArchiveSurvey(storage, named, promised(self.options.source, storage, named))
         queues = self._collected(survey.runs(self.spark))
         doubled = [one.queue for one in queues.values() if one.duplicates]
         if doubled:
             _add_conflicts(queues, survey.conflicts(self.spark, doubled))
+        lost = {one.queue for one in survey.damaged}.intersection(named or ())
+        queues |= {queue: QueueAudit(queue) for queue in lost if queue not in queues}
         return queues, [Finding(one.queue, "damaged", one.rows, detail=one.problem) for one in survey.damaged]
 
     def _collected(self, found: Iterator[pa.RecordBatch]) -> dict[str, QueueAudit]:

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from stream_sort.errors import SettingsError
+from stream_sort.replay.backfill.bounds import shortfalls, trimmed_notes
 from stream_sort.replay.backfill.joining import Join
 from stream_sort.replay.backfill.ledger import Ledger, UnderWay
 from stream_sort.replay.backfill.options import backfill_parser, options_of
 from stream_sort.replay.backfill.plan import check_new, left_over, new_plan
-from stream_sort.replay.backfill.report import forecast, is_complete, outcome
+from stream_sort.replay.backfill.report import forecast, is_complete, is_settled, outcome
 from stream_sort.replay.backfill.tally import NOT_DONE, Tally
 from stream_sort.replay.backfill.targets.delivery import DeliveryWork
 from stream_sort.replay.backfill.targets.files import FileWork
@@ -22,6 +23,9 @@ from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, run_main
 from stream_sort.replay.jobs.origins import access_of, origin_of, paced
 from stream_sort.replay.jobs.progress import Progress
 from stream_sort.replay.jobs.report import check_report_file
+from stream_sort.replay.jobs.tables import check_tables
+from stream_sort.replay.selection import clipped
+from stream_sort.replay.table import TableOrigin
 
 if TYPE_CHECKING:
     import argparse
@@ -43,7 +47,8 @@ def backfill(options: BackfillOptions, spark: SparkSession | None = None) -> Rep
     """Run a backfill, or what is left of it; the report says whether it is complete.
 
     Files: the same bytes under the same names, however often it is stopped and run again. Sinks that deliver: each
-    queue in order, at least once, where a repeat restarts after the last commit. A finished one does nothing.
+    queue in order, at least once, where a repeat restarts after the last commit. A finished one does nothing, unless
+    a file of it is gone. What went on behind a hole is done again: the hole may have been mended.
     """
     return _Backfill(options, spark).run()
 
@@ -93,20 +98,21 @@ class _Backfill:
         return forecast(options, plan, estimate(access_of(options.source), plan, consistent=options.consistent))
 
     def run(self) -> Report:
-        plan = self._ledger.plan()
-        if plan is not None:
-            plan.check(self.options.identity(), self._ledger.where)
-            end = self._ledger.end()
-            if end is not None:
-                return self._finished(end)
-            if self._join is not None:
-                self._join.check(plan, self._ledger)
-        else:
-            plan = self._begin()
-        parts, records = left_over(self.options, plan, self._ledger)
+        there = self._ledger.plan()
+        if there is not None:
+            there.check(self.options.identity(), self._ledger.where)
+        plan, end = there or self._begin(), self._ledger.end()
+        holes_stay = end is not None and self.options.on_gap == "skip"
+        parts, records = left_over(self.options, plan, self._ledger, holes_stay=holes_stay)
+        if end is not None:
+            if not parts:
+                return self._finished(plan, end)
+            self._ledger.reopen()
+        if self._join is not None and there is not None:
+            self._join.check(plan, self._ledger)
         done = len(plan.parts) - len(parts)
         notes = [f"resumed: {done:,} of {len(plan.parts):,} parts were done before"] if records else []
-        return self._end(plan, self._work_on(plan, parts, records), notes)
+        return self._end(plan, self._work_on(plan, parts, records), [*plan.notes, *notes])
 
     def _begin(self) -> Plan:
         plan = self._new_plan()
@@ -116,9 +122,15 @@ class _Backfill:
         return self._ledger.begin(plan)
 
     def _new_plan(self) -> Plan:
+        origin = self._origin
+        if isinstance(origin, TableOrigin):
+            check_tables(origin.access)
+            cursors = list(origin.access.cursors(origin.selection))
+            notes = trimmed_notes(origin.selection, cursors)
+            return new_plan(self.options, clipped(origin.selection, map(origin.whole, cursors)), notes)
         # Only an export must be read by Spark to know what there is.
         spark = self._spark if self.options.source.kind == "export" else None
-        return new_plan(self.options, self._origin.ranges(cast("SparkSession", spark)))
+        return new_plan(self.options, origin.ranges(cast("SparkSession", spark)))
 
     def _work_on(self, plan: Plan, parts: list[Part], records: dict[int, Record]) -> list[Tally]:
         before = {number: record.rows for number, record in records.items()}
@@ -160,46 +172,36 @@ class _Backfill:
         return DeliveryWork(options.sender(), self._ledger, options.selection, options.on_gap, options.batch_size)
 
     def _end(self, plan: Plan, tallies: list[Tally], notes: list[str]) -> Report:
-        conflicts = self._conflicts
-        complete, joined = is_complete(self.options, tallies) and not conflicts, True
-        notes += self._doubled()
+        complete, settled = is_complete(self.options, tallies), is_settled(self.options, tallies)
+        notes = [*notes, *self._doubled()]
         if self._join is not None:
-            joined = complete
             if complete:
                 count = self._join.join(plan, self._ledger)
                 notes.append(f"joined: consumer {self.options.consumer} goes on live in {count:,} queues")
             else:
                 notes.append(f"not joined: consumer {self.options.consumer} is not registered before all is replayed")
-        if joined and all(one.is_done for one in tallies):
+        if settled:
             if self.options.sink.is_files:
                 self.options.out.sweep()
-            queues = [one.wire() for one in tallies]
-            self._ledger.finish({"finished_at": time.time(), "queues": queues, "conflicts": conflicts})
-        elif not complete:
+            self._ledger.finish({"finished_at": time.time(), "queues": [one.wire() for one in tallies]})
+        else:
             notes.append(f"to go on: {RESUME} ({self._ledger.where})")
-        report = outcome(self.options, tallies, seconds=time.monotonic() - self._began, notes=notes)
-        return replace(report, complete=report.complete and not conflicts)
-
-    @property
-    def _conflicts(self) -> int:
-        """How many slots of an export differed from the one in their place."""
-        doubles = getattr(self._origin, "doubles", None)
-        return 0 if doubles is None else int(doubles.conflicts)
+        return self._report(plan, tallies, notes)
 
     def _doubled(self) -> list[str]:
         """What an export held twice; none of it was written twice."""
         doubles = getattr(self._origin, "doubles", None)
-        if doubles is None or not doubles.duplicates + doubles.conflicts:
-            return []
-        told = f"{doubles.duplicates:,} slots came twice, and {doubles.conflicts:,} differed from one in their place"
-        return [f"doubled: {told}; what arrived first was taken"]
+        return [f"doubled: {doubles.duplicates:,} slots came twice"] if doubles and doubles.duplicates else []
 
-    def _finished(self, end: dict[str, Any]) -> Report:
+    def _finished(self, plan: Plan, end: dict[str, Any]) -> Report:
         when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(end["finished_at"]))
         tallies = [Tally.from_wire(wire) for wire in end["queues"]]
         note = f"finished before, at {when}: nothing was done now ({self._ledger.where})"
-        report = outcome(self.options, tallies, seconds=time.monotonic() - self._began, notes=[note])
-        return replace(report, complete=report.complete and not end.get("conflicts"))
+        return self._report(plan, tallies, [*plan.notes, note])
+
+    def _report(self, plan: Plan, tallies: list[Tally], notes: list[str]) -> Report:
+        seconds = time.monotonic() - self._began
+        return outcome(self.options, tallies, short=shortfalls(self.options, plan), seconds=seconds, notes=notes)
 
     @cached_property
     def _origin(self) -> Origin:

@@ -29,16 +29,26 @@ MOST_WATCHED = 100
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """How far one part is; `ended` when nothing of it is left to do."""
+    """How far one part is; `ended` when nothing of it is left to do.
+
+    `size` is that of its file, where it has one; `skips` says that the target was told to skip its holes.
+    """
 
     number: int
     tallies: tuple[Tally, ...]
     ended: bool
+    size: int | None = None
+    skips: bool = False
 
     @property
     def rows(self) -> int:
         """How many slots were read and done."""
         return sum(one.rows + one.tombstones + one.outside for one in self.tallies)
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether it went on behind a hole, which may have been mended since."""
+        return any(hole.through <= one.done for one in self.tallies for hole in one.missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,14 @@ class Ledger:
 
     def commit(self, record: Record) -> None:
         """Keep a record, in the place of the one before."""
-        document = {"part": record.number, "ended": record.ended, "queues": [one.wire() for one in record.tallies]}
+        queues = [one.wire() for one in record.tallies]
+        document = {
+            "part": record.number,
+            "ended": record.ended,
+            "queues": queues,
+            "size": record.size,
+            "skips": record.skips,
+        }
         self.storage.write(_name(record.number), json.dumps(document, ensure_ascii=False).encode())
 
     def records(self) -> dict[int, Record]:
@@ -95,11 +112,15 @@ class Ledger:
         """Note that everything is done."""
         self.storage.put_if_absent(END, json.dumps(document, ensure_ascii=False).encode())
 
+    def reopen(self) -> None:
+        """There is something to do after all."""
+        self.storage.delete(END)
+
     def _read(self, name: str) -> Record:
         try:
             document = json.loads(self.storage.read(name))
             tallies = tuple(map(Tally.from_wire, document["queues"]))
-            return Record(document["part"], tallies, document["ended"])
+            return Record(document["part"], tallies, document["ended"], document["size"], document["skips"])
         except (KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{self.storage.address(name)} is no record of a job: {error!r}; remove it") from error
 

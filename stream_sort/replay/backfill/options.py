@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from stream_sort.replay.jobs.options import (
     source_of,
 )
 from stream_sort.replay.selection import Selection
+from stream_sort.settings import Settings
+from stream_sort.stores.dynamodb.connection import make_client
 
 if TYPE_CHECKING:
     import argparse
@@ -33,6 +36,7 @@ DELIVERING_SINKS = ("table", "sqs-fifo", "kinesis", "lambda")
 ON_GAP = ("fail", "report", "skip")
 LEDGER_FOLDER = "_stream_sort"
 BATCH_SIZE = 100
+A_DAY = 86_400.0
 # Small, because the record of a part is written anew with every commit.
 QUEUES_TOGETHER = 10_000
 
@@ -104,14 +108,31 @@ class BackfillOptions:
             raise SettingsError(f"--checkpoint is missing: where a job to {self.sink.sink} notes what is delivered")
         if self.sink.sink == "table":
             self._check_tables()
+        if self.selection.since is not None and self.selection.since > time.time() + A_DAY:
+            raise SettingsError("--since is in the future: nothing can have arrived then")
         self._check_join()
 
     def _check_tables(self) -> None:
         sink, source = self.sink, self.source
-        if {sink.to_items_table, sink.to_cursor_table} & {source.items_table, source.cursor_table}:
+        shared = {sink.to_items_table, sink.to_cursor_table} & {source.items_table, source.cursor_table}
+        if shared and self._is_one_place():
             raise SettingsError("the target tables are those of the source; name another pair")
         if self.selection.by_time:
             raise SettingsError("--since and --until leave gaps, and a table releases nothing behind a gap")
+
+    def _is_one_place(self) -> bool:
+        """Whether source and target are in one region, at one endpoint, whichever way they were named."""
+        sink, source = self.sink, self.source
+        if sink.to_region is None and sink.to_endpoint_url is None:
+            return True
+        there, here = (
+            make_client(Settings(), region=region, endpoint_url=endpoint).meta
+            for region, endpoint in (
+                (sink.to_region or source.region, sink.to_endpoint_url or source.endpoint_url),
+                (source.region, source.endpoint_url),
+            )
+        )
+        return bool((there.region_name, there.endpoint_url) == (here.region_name, here.endpoint_url))
 
     def _check_join(self) -> None:
         if self.until_position is not bool(self.consumer):
@@ -120,8 +141,11 @@ class BackfillOptions:
             return
         if self.source.kind != "table" or not self.source.control_table:
             raise SettingsError("--until-position needs --items-table, --cursor-table and --control-table")
-        if self.selection.to_seq is not None or self.selection.by_time:
-            raise SettingsError("--until-position replays up to the position: leave out --to-seq, --since and --until")
+        if (self.selection.from_seq, self.selection.to_seq) != (None, None) or self.selection.by_time:
+            raise SettingsError(
+                "--until-position replays everything up to the position: leave out --from-seq, --to-seq, --since and "
+                "--until"
+            )
 
     @property
     def ledger(self) -> Storage:

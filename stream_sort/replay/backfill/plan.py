@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import InvalidInput, SettingsError
+from stream_sort.replay.backfill.ledger import READERS, Record
 from stream_sort.replay.backfill.options import QUEUES_TOGETHER
+from stream_sort.replay.backfill.tally import Tally
 from stream_sort.replay.backfill.targets.files import file_name
 from stream_sort.replay.jobs.plan import Plan, whole_queues
 from stream_sort.replay.ranges import Part, Range, cut
@@ -14,22 +18,22 @@ from stream_sort.replay.ranges import Part, Range, cut
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.replay.backfill.ledger import Ledger, Record
+    from stream_sort.replay.backfill.ledger import Ledger
     from stream_sort.replay.backfill.options import BackfillOptions
 
 
-def new_plan(options: BackfillOptions, ranges: Sequence[Range]) -> Plan:
+def new_plan(options: BackfillOptions, ranges: Sequence[Range], notes: tuple[str, ...] = ()) -> Plan:
     """The ranges as parts: for files any cut will do, what delivers keeps each queue together."""
     if not ranges:
         raise InvalidInput(
             f"nothing to replay: no message in the range asked for was released in {options.source}; "
-            "check the range, the names and the keys"
+            + ("; ".join(notes) or "check the range, the names and the keys")
         )
     if options.sink.is_files:
         parts = cut(ranges, options.rows_per_part)
     else:
         parts = whole_queues(ranges, min(options.rows_per_part, QUEUES_TOGETHER))
-    return Plan(options.identity(), tuple(parts), time.time())
+    return Plan(options.identity(), tuple(parts), time.time(), notes)
 
 
 def check_new(options: BackfillOptions, plan: Plan) -> None:
@@ -44,22 +48,65 @@ def check_new(options: BackfillOptions, plan: Plan) -> None:
         options.sender().check(min(plan.ends()))
 
 
-def left_over(options: BackfillOptions, plan: Plan, ledger: Ledger) -> tuple[list[Part], dict[int, Record]]:
-    """The parts that are not done, as far as they are not; and the records of all that is."""
+def left_over(
+    options: BackfillOptions, plan: Plan, ledger: Ledger, *, holes_stay: bool
+) -> tuple[list[Part], dict[int, Record]]:
+    """The parts that are not done, as far as they are not; and the records of all that is.
+
+    What went on behind a hole is done again, as the hole may have been mended, unless `holes_stay`.
+    """
     records = ledger.records()
-    there = set(options.out.list("part-")) if options.sink.is_files else set()
+    holed = set() if holes_stay else {number for number, one in records.items() if _is_holed(options, one)}
+    if options.sink.is_files:
+        again = holed | _spoiled(options, records)
+    else:
+        again = holed | {number for number, record in records.items() if not record.ended}
     left: list[Part] = []
     for part in plan.parts:
         record = records.get(part.number)
         if record is None:
             left.append(part)
-        elif options.sink.is_files:
-            if not record.ended or file_name(part.number, options.sink.form) not in there:
-                left.append(part)
-                del records[part.number]
-        elif not record.ended and (rest := _rest(part, record)).ranges:
-            left.append(rest)
+        elif part.number in again and options.sink.is_files:
+            left.append(part)
+            del records[part.number]
+        elif part.number in again:
+            if part.number in holed:
+                records[part.number] = record = _afresh(record, ledger)
+            if (rest := _rest(part, record)).ranges:
+                left.append(rest)
     return left, records
+
+
+def _spoiled(options: BackfillOptions, records: dict[int, Record]) -> set[int]:
+    """The parts that are not done, or whose file is not there as it was written."""
+    ended = [record for record in records.values() if record.ended]
+    there = set(options.out.list("part-"))
+
+    def is_there(record: Record) -> bool:
+        name = file_name(record.number, options.sink.form)
+        return name in there and options.out.size(name) == record.size
+
+    with ThreadPoolExecutor(READERS) as readers:
+        whole = {record.number for record, found in zip(ended, readers.map(is_there, ended), strict=True) if found}
+    return set(records) - whole
+
+
+def _is_holed(options: BackfillOptions, record: Record) -> bool:
+    """Whether it went on behind a hole, and not because it was to be skipped."""
+    return record.has_holes and not (record.skips and options.on_gap == "skip")
+
+
+def _afresh(record: Record, ledger: Ledger) -> Record:
+    """The record without the queues that went on behind a hole: those are delivered again, from their beginning on."""
+    # What is in order at the target cannot be had by sending what was missing alone.
+    tallies = (Tally.of(Range(one.queue, one.after, one.through)) if _has_hole(one) else one for one in record.tallies)
+    again = replace(record, tallies=tuple(tallies), ended=False)
+    ledger.commit(again)
+    return again
+
+
+def _has_hole(tally: Tally) -> bool:
+    return any(hole.through <= tally.done for hole in tally.missing)
 
 
 def _rest(part: Part, record: Record) -> Part:

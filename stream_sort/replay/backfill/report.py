@@ -2,40 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.replay.backfill.bounds import shortfalls
 from stream_sort.replay.backfill.tally import NOT_DONE, Tally, added_up
 from stream_sort.replay.jobs.report import MOST_QUEUES, Report, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from stream_sort.replay.backfill.options import BackfillOptions
     from stream_sort.replay.jobs.estimate import Estimate
     from stream_sort.replay.jobs.plan import Plan
 
+SOME = 5
 COLUMNS = ("queue", "rows", "tombstones", "missing", "gaps", "first", "last", "problem")
 
 
 def is_complete(options: BackfillOptions, tallies: Sequence[Tally]) -> bool:
-    """Whether every seq came; where gaps may be skipped, every one that is there."""
+    """Whether every seq came, and one message only; where gaps may be skipped, every one that is there."""
+    return is_settled(options, tallies) and not any(one.conflicts for one in tallies)
+
+
+def is_settled(options: BackfillOptions, tallies: Sequence[Tally]) -> bool:
+    """Whether another run could do no better."""
     if options.on_gap == "skip":
         return all(one.is_done for one in tallies)
     return all(one.is_whole for one in tallies)
 
 
 def outcome(
-    options: BackfillOptions, tallies: Sequence[Tally], *, seconds: float = 0.0, notes: Sequence[str] = ()
+    options: BackfillOptions,
+    tallies: Sequence[Tally],
+    *,
+    short: Mapping[str, str] | None = None,
+    seconds: float = 0.0,
+    notes: Sequence[str] = (),
 ) -> Report:
-    """The report on a backfill: queues that miss most first, then those that failed."""
-    queues = added_up(tallies)
+    """The report on a backfill: queues that miss most first, then those that failed.
+
+    `short` says of queues why they are not all that was asked for.
+    """
+    short = short or {}
+    found = added_up(tallies)
+    notes = [*notes, *_short_notes(short), *_conflict_notes(found)]
+    if options.selection.by_time and not any(one.rows for one in found):
+        notes.append("nothing was replayed: no message arrived in the time that was asked for")
+    absent = sorted(short.keys() - {one.queue for one in found})
+    queues = [
+        replace(one, failed=_problem(one, short)) for one in found + [Tally(queue, -1, -1, -1) for queue in absent]
+    ]
     queues.sort(key=lambda one: (-one.lost, one.failed in {"", NOT_DONE}, not one.failed))
     lost = sum(one.lost for one in queues)
     word = "skipped" if options.on_gap == "skip" else "found"
     told = (*notes, f"gaps: {lost:,} missing seqs were {word}") if lost else tuple(notes)
     return Report(
         job="backfill",
-        complete=is_complete(options, tallies),
+        complete=is_complete(options, tallies) and not short,
         columns=COLUMNS
         if lost or any(one.failed for one in queues)
         else ("queue", "rows", "tombstones", *COLUMNS[5:7]),
@@ -50,6 +74,30 @@ def outcome(
         notes=told,
         facts={"source": str(options.source), "sink": str(options.sink), "on_gap": options.on_gap},
     )
+
+
+def _problem(tally: Tally, short: Mapping[str, str]) -> str:
+    if not tally.failed and tally.conflicts:
+        return f"conflicts: {tally.conflicts:,}, at seq {', '.join(map(str, tally.conflicting[:SOME]))}"
+    return tally.failed or short.get(tally.queue, "")
+
+
+def _conflict_notes(tallies: Sequence[Tally]) -> list[str]:
+    count = sum(one.conflicts for one in tallies)
+    if not count:
+        return []
+    places = [f"queue {one.queue!r}, seq {seq}" for one in tallies for seq in one.conflicting]
+    told = "; ".join(places[:SOME])
+    return [f"conflicts: {count:,} slots differed from one in their place; what arrived first was taken: {told}"]
+
+
+def _short_notes(short: Mapping[str, str]) -> list[str]:
+    told = [f"short: queue {queue!r} {why}" for queue, why in sorted(short.items())[:SOME]]
+    if len(short) > SOME:
+        told.append(f"and {len(short) - SOME:,} more queues are short of the range")
+    if short:
+        told.append("the plan is made and stays as it is: for what comes later, take another --out or --checkpoint")
+    return told
 
 
 def forecast(options: BackfillOptions, plan: Plan, cost: Estimate | None) -> str:
@@ -70,6 +118,7 @@ def forecast(options: BackfillOptions, plan: Plan, cost: Estimate | None) -> str
     lines.append(f"queues {len(rows):,}, rows {plan.rows:,} (tombstones included), parts {len(plan.parts):,}")
     if cost is not None:
         lines.append(_cost(cost, consistent=options.consistent))
+    lines += [*plan.notes, *_short_notes(shortfalls(options, plan))]
     return "\n".join([*lines, "dry run: nothing was read or written", ""])
 
 
@@ -87,6 +136,7 @@ def _row(tally: Tally) -> dict[str, Any]:
         "tombstones": tally.tombstones,
         "outside": tally.outside,
         "missing": tally.lost,
+        "conflicts": tally.conflicts,
         "gaps": [[hole.after + 1, hole.through] for hole in tally.missing],
         "first": tally.after + 1,
         "last": tally.through,

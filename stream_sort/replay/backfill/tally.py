@@ -10,7 +10,10 @@ from stream_sort.replay.ranges import Range
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from stream_sort.replay.export.order import Doubles
+
 NOT_DONE = "not done"
+MOST_CONFLICTING = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,7 @@ class Tally:
     """How far `(after, through]` of a queue was done: everything up to `done`.
 
     `rows` are messages that reached the target, `outside` are slots that arrived at another time than was asked for.
+    `conflicts` are slots that differed from the one in their place, and lost; `conflicting` are the seqs of some.
     `failed` says why it got no further.
     """
 
@@ -30,6 +34,8 @@ class Tally:
     outside: int = 0
     missing: tuple[Range, ...] = ()
     failed: str = ""
+    conflicts: int = 0
+    conflicting: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, wanted: Range) -> Tally:
@@ -56,14 +62,37 @@ class Tally:
         """The tally as JSON."""
         holes = [[hole.after, hole.through] for hole in self.missing]
         counts = [self.rows, self.tombstones, self.outside]
-        return [self.queue, self.after, self.through, self.done, *counts, holes, self.failed]
+        return [
+            self.queue,
+            self.after,
+            self.through,
+            self.done,
+            *counts,
+            holes,
+            self.failed,
+            self.conflicts,
+            list(self.conflicting),
+        ]
 
     @classmethod
     def from_wire(cls, wire: list[Any]) -> Tally:
         """The tally that `wire` gave."""
-        queue, after, through, done, rows, tombstones, outside, holes, failed = wire
+        queue, after, through, done, rows, tombstones, outside, holes, failed, conflicts, seqs = wire
         missing = tuple(Range(queue, *hole) for hole in holes)
-        return cls(queue, after, through, done, rows, tombstones, outside, missing, failed)
+        counts = rows, tombstones, outside
+        return cls(queue, after, through, done, *counts, missing, failed, conflicts, tuple(seqs))
+
+    def with_conflicts(self, before: Tally, slots: object) -> Tally:
+        """The tally with those conflicts that `slots`, read on from `before`, came upon so far; only exports do."""
+        doubles: Doubles | None = getattr(slots, "doubles", None)
+        if doubles is None or not doubles.lost[self.queue]:
+            return self
+        # What was read ahead, or is read a second time, is counted by whoever does it; told apart while all are named.
+        seqs = [seq for queue, seq in doubles.examples if queue == self.queue and before.done < seq <= self.done]
+        are_named = len(doubles.examples) == doubles.conflicts
+        found = before.conflicts + (len(seqs) if are_named else doubles.lost[self.queue])
+        some = sorted({*before.conflicting, *seqs})[:MOST_CONFLICTING]
+        return replace(self, conflicts=found, conflicting=tuple(some))
 
 
 def added_up(tallies: Iterable[Tally]) -> list[Tally]:
@@ -85,6 +114,8 @@ def _sum(one: Tally, next_one: Tally) -> Tally:
         outside=one.outside + next_one.outside,
         missing=one.missing + next_one.missing,
         failed=_why(one.failed, next_one.failed),
+        conflicts=one.conflicts + next_one.conflicts,
+        conflicting=(one.conflicting + next_one.conflicting)[:MOST_CONFLICTING],
     )
 
 

@@ -87,6 +87,20 @@ class Doubles:
         self.examples = [*self.examples, (queue, seq)][:EXAMPLES]
 
 
+class Singles:
+    """The slots of a part, one for each place; `doubles` counts what came twice among those that came so far."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self.doubles = Doubles()
+        self._slots = without_doubles(batches, self.doubles)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._slots)
+
+
 def without_doubles(batches: Iterable[pa.RecordBatch], doubles: Doubles) -> Iterator[pa.RecordBatch]:
     """The slots, sorted by place, one for each place: the one that arrived first, as in a table."""
     held: pa.RecordBatch | None = None

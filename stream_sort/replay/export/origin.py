@@ -13,7 +13,7 @@ from stream_sort.core.message import KeyNames
 from stream_sort.errors import InvalidInput, SequenceConflict, SettingsError
 from stream_sort.replay.export.files import read_keys, read_slots
 from stream_sort.replay.export.manifest import Export, open_export
-from stream_sort.replay.export.order import Doubles, Places, without_doubles
+from stream_sort.replay.export.order import Doubles, Places, Singles, without_doubles
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.jobs.options import ROWS_PER_PART
 from stream_sort.replay.ranges import Range, cut
@@ -183,9 +183,8 @@ def _working(
         from pyspark import TaskContext  # noqa: PLC0415  # of the executor
 
         index = cast("TaskContext", TaskContext.get()).partitionId()
-        doubles = Doubles()
-        slots = without_doubles(batches, doubles)
-        answer(lambda: (index, work(known.value[index], slots), doubles))
+        slots = Singles(batches)
+        answer(lambda: (index, work(known.value[index], slots), slots.doubles))
         yield from ()
 
     return task

@@ -18,11 +18,12 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The options that make a job this very job, and its parts."""
+    """The options that make a job this very job, its parts, and what was to be said when it was made."""
 
     options: Mapping[str, Any]
     parts: tuple[Part, ...]
     made_at: float
+    notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -55,7 +56,13 @@ class Plan:
     def encode(self) -> bytes:
         """The plan as JSON."""
         parts = [[[one.queue, one.after, one.through] for one in part.ranges] for part in self.parts]
-        document = {"version": VERSION, "made_at": self.made_at, "options": dict(self.options), "parts": parts}
+        document = {
+            "version": VERSION,
+            "made_at": self.made_at,
+            "options": dict(self.options),
+            "parts": parts,
+            "notes": list(self.notes),
+        }
         return json.dumps(document, ensure_ascii=False, sort_keys=True).encode()
 
     @classmethod
@@ -67,7 +74,7 @@ class Plan:
             parts = tuple(
                 Part(number, tuple(Range(*one) for one in ranges)) for number, ranges in enumerate(document["parts"])
             )
-            plan = cls(document["options"], parts, document["made_at"])
+            plan = cls(document["options"], parts, document["made_at"], tuple(document.get("notes", ())))
         except (KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{where} is no plan of a job: {error!r}; take another --checkpoint") from error
         if version != VERSION:

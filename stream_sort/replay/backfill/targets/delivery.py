@@ -55,7 +55,7 @@ class DeliveryWork:
 
     def __call__(self, part: Part, slots: Iterator[pa.RecordBatch]) -> Record:
         """Deliver what is left of a part."""
-        round_ = _Round(self, part.number)
+        round_ = _Round(self, part.number, slots)
         for wanted, own in by_range(part, slots):
             if not round_.deliver(wanted, own):
                 break
@@ -65,17 +65,20 @@ class DeliveryWork:
 class _Round:
     """One attempt at a part."""
 
-    def __init__(self, work: DeliveryWork, number: int) -> None:
+    def __init__(self, work: DeliveryWork, number: int, slots: Iterator[pa.RecordBatch]) -> None:
         self._work = work
         self._number = number
+        self._slots = slots
         self._since_commit = 0
         before = work.ledger.record(number)
         self._tallies = {} if before is None else {(one.queue, one.through): _afresh(one) for one in before.tallies}
+        self._before = dict(self._tallies)
 
     def deliver(self, wanted: Range, own: Iterator[pa.RecordBatch]) -> bool:
         """Deliver a range; whether to go on with the next one."""
         place = wanted.queue, wanted.through
         tally = self._tallies.setdefault(place, Tally.of(wanted))
+        self._before.setdefault(place, tally)
         try:
             if tally.done == tally.after:
                 self._work.sender.open(wanted.queue, tally.after + 1)
@@ -114,6 +117,7 @@ class _Round:
         batch = _batch(tally.queue, tally.done, last, inside)
         self._hand_over(batch)
         self._skip_tombstones(tally.queue, inside)
+        self._put_late(tally.queue, inside)
         self._skip_missing(tally.queue, holes)
         tally = replace(
             tally,
@@ -146,19 +150,25 @@ class _Round:
         for reason, group in groupby(reasons, lambda one: one[0]):
             self._work.sender.skip(queue, [seq for _, seq in group], reason)
 
+    def _put_late(self, queue: str, slots: pa.RecordBatch) -> None:
+        late = slots.column("late").drop_null().to_pylist()
+        if late:
+            self._work.sender.late(queue, [document_of(text, None) for text in late])
+
     def _skip_missing(self, queue: str, holes: tuple[Range, ...]) -> None:
         for hole in holes if self._work.on_gap == "skip" else ():
             self._work.sender.skip(queue, range(hole.after + 1, hole.through + 1), NOT_AT_SOURCE)
 
     def _note(self, tally: Tally) -> None:
-        before = self._tallies[tally.queue, tally.through]
-        self._tallies[tally.queue, tally.through] = tally
-        self._since_commit += tally.done - before.done
+        place = tally.queue, tally.through
+        self._since_commit += tally.done - self._tallies[place].done
+        self._tallies[place] = tally.with_conflicts(self._before[place], self._slots)
         if self._since_commit >= self._work.batch_size:
             self._commit(ended=False)
 
     def _commit(self, *, ended: bool) -> Record:
-        record = Record(self._number, tuple(self._tallies.values()), ended)
+        skips = self._work.on_gap == "skip"
+        record = Record(self._number, tuple(self._tallies.values()), ended, skips=skips)
         self._work.ledger.commit(record)
         self._since_commit = 0
         return record

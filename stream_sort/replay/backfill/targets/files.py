@@ -54,12 +54,15 @@ class FileWork:
         with tempfile.TemporaryFile() as file:
             try:
                 with closing(WRITERS[self.form](file)) as writer:
-                    tallies = tuple(self._copy(wanted, own, writer) for wanted, own in by_range(part, slots))
+                    tallies = tuple(
+                        self._copy(wanted, own, writer).with_conflicts(Tally.of(wanted), slots)
+                        for wanted, own in by_range(part, slots)
+                    )
             except MissingItems as hole:
                 return Record(part.number, (_failed(part, hole),), ended=False)
             file.flush()
-            self._publish(file_name(part.number, self.form), file)
-        record = Record(part.number, tallies, ended=True)
+            size = self._publish(file_name(part.number, self.form), file)
+        record = Record(part.number, tallies, ended=True, size=size)
         self.ledger.commit(record)
         return record
 
@@ -82,13 +85,15 @@ class FileWork:
             missing=tuple(watch.holes),
         )
 
-    def _publish(self, name: str, file: IO[Any]) -> None:
-        if not file.seek(0, 2):
+    def _publish(self, name: str, file: IO[Any]) -> int:
+        size = file.seek(0, 2)
+        if not size:
             self.out.write(name, b"")
-            return
+            return 0
         # Not read into memory: a part may be larger than that.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             self.out.write(name, cast("bytes", content))
+        return size
 
 
 def _failed(part: Part, hole: MissingItems) -> Tally:

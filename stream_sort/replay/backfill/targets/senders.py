@@ -35,6 +35,9 @@ class Sender(Protocol):
     def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
         """These seqs were skipped, and hold no message."""
 
+    def late(self, queue: str, messages: Sequence[dict[str, Any]]) -> None:
+        """These came after their seqs had been skipped, and were never released."""
+
 
 @dataclass(frozen=True)
 class SinkSender:
@@ -62,6 +65,9 @@ class SinkSender:
     def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
         """See Sender."""
 
+    def late(self, queue: str, messages: Sequence[dict[str, Any]]) -> None:
+        """See Sender."""
+
     @cached_property
     def _send(self) -> Callable[[Batch], int | None]:
         settings = SinkSettings(sink=self.sink, sink_target=self.target)
@@ -71,7 +77,7 @@ class SinkSender:
 
 @dataclass(frozen=True)
 class TableSender:
-    """Another pair of tables: messages are put and released anew, skipped seqs are skipped there, too.
+    """Another pair of tables: messages are put and released anew; what was skipped or came late is so there, too.
 
     What is there already, and the same, is left as it is: delivering twice changes nothing. What others stored as
     sets arrives as lists.
@@ -106,3 +112,11 @@ class TableSender:
     def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
         """See Sender."""
         self.access.sorter.skip(queue, seqs, reason)
+
+    def late(self, queue: str, messages: Sequence[dict[str, Any]]) -> None:
+        """See Sender."""
+        result = self.access.sorter.put_many(messages)
+        for _, error in (*result.rejected, *result.stalled):
+            raise error
+        for other in result.conflicts:
+            raise SequenceConflict(queue, other[self.access.seq_key])

@@ -1,0 +1,80 @@
+"""Whose history an archive holds. A table that was deleted and made anew is another one: it has other messages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import ArchiveDamaged, FileMissing, SettingsError
+from stream_sort.replay.access import PATIENCE
+from stream_sort.replay.archive.manifest import LOST, QUEUES
+from stream_sort.stores.dynamodb.calls import Calls
+from stream_sort.stores.dynamodb.connection import make_client
+
+if TYPE_CHECKING:
+    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.files.storage import Storage
+
+FORMAT = "stream_sort archive owner"
+VERSION = 1
+NAME = "owner.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """An items table: its ARN, and what tells it from others that had or will have its name."""
+
+    arn: str
+    table_id: str
+
+    @classmethod
+    def of(cls, access: TableAccess) -> Owner:
+        """The items table that is there now."""
+        client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
+        table = access.items_table
+        told = Calls(client, PATIENCE)("describe_table", table, TableName=table).body["Table"]
+        made = told["CreationDateTime"]
+        return cls(told["TableArn"], told.get("TableId") or f"made at {made.timestamp():.3f}")
+
+    def __str__(self) -> str:
+        return f"{self.arn} ({self.table_id})"
+
+    def text(self) -> bytes:
+        """The owner as it is stored."""
+        return (json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=1) + "\n").encode()
+
+    def check(self, storage: Storage) -> None:
+        """Raise SettingsError if the archive is another table's, or has segments and does not say whose."""
+        there = _stored(storage)
+        if there is None and storage.list(QUEUES):
+            raise SettingsError(
+                f"the archive {storage.uri} does not say whose it is: {NAME} is missing. Put it back, or begin another "
+                f"archive for {self}"
+            )
+        if there is not None and there != self:
+            raise SettingsError(
+                f"the archive {storage.uri} is not that of {self}: it is the archive of {there}. Begin another one; "
+                f"if the table was restored from a backup of that one, write its id into {NAME}"
+            )
+
+    def claim(self, storage: Storage) -> None:
+        """Write down whose the archive is; SettingsError if somebody else was first."""
+        if not storage.put_if_absent(NAME, self.text()):
+            self.check(storage)
+
+
+def _stored(storage: Storage) -> Owner | None:
+    try:
+        document = json.loads(storage.read(NAME))
+        kind = document["format"], document["version"]
+        owner = Owner(document["arn"], document["table_id"])
+    except FileMissing:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArchiveDamaged(
+            storage.address(NAME), f"it does not say whose the archive is ({error}); {LOST}"
+        ) from error
+    if kind != (FORMAT, VERSION):
+        raise ArchiveDamaged(storage.address(NAME), f"its format is {kind[0]!r} version {kind[1]!r}, not {VERSION}")
+    return owner

@@ -1,0 +1,43 @@
+"""Whether the tables that a job names are what it takes them for; before it reads or writes anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import AccessDenied, SettingsError
+from stream_sort.stores.dynamodb.calls import Calls
+from stream_sort.stores.dynamodb.connection import make_client
+
+if TYPE_CHECKING:
+    from stream_sort.replay.access import TableAccess
+
+PATIENCE = 10.0
+
+
+def check_tables(access: TableAccess) -> None:
+    """Raise TableNotFound for a table that is not there, SettingsError for one with other keys.
+
+    Whoever may not describe tables is taken at his word.
+    """
+    client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
+    calls = Calls(client, PATIENCE)
+    wanted = (
+        ("--items-table", access.items_table, [access.queue_key, access.seq_key]),
+        ("--cursor-table", access.cursor_table, [access.queue_key]),
+    )
+    for option, table, keys in wanted:
+        try:
+            schema = calls("describe_table", table, TableName=table).body["Table"]["KeySchema"]
+        except AccessDenied:
+            return
+        # HASH comes before RANGE.
+        found = [key["AttributeName"] for key in sorted(schema, key=lambda key: str(key["KeyType"]))]
+        if found != keys:
+            raise SettingsError(
+                f"{option} {table} has the key {_shown(found)}; it should be {_shown(keys)}: are the tables swapped, "
+                "or is --queue-key or --seq-key another?"
+            )
+
+
+def _shown(keys: list[str]) -> str:
+    return " and ".join(map(repr, keys))

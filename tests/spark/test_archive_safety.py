@@ -1,0 +1,239 @@
+"""An archive knows whose it is and what it must hold: nothing is deleted, or called complete, without that."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stream_sort.errors import ArchiveDamaged, SettingsError
+from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run
+from stream_sort.replay.archive.origin import ArchiveOrigin
+from stream_sort.replay.audit.job import audit
+from stream_sort.replay.audit.options import AuditOptions
+from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.jobs.options import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import SparkSession
+
+    from stream_sort import StreamSorter
+    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.audit.report import AuditReport
+
+SEGMENT = "queues/q-q/0000000000000000000"
+LAST = "queues/q-q/0000000000000000080"
+
+
+@pytest.fixture
+def control_table(sorter: StreamSorter) -> str:
+    name = f"control-{uuid.uuid4().hex[:12]}"
+    sorter.stores.control(name).create_table()
+    return name
+
+
+@pytest.fixture
+def options(access: TableAccess, control_table: str, tmp_path: Path) -> ArchiveOptions:
+    return ArchiveOptions(access, control_table, Storage(str(tmp_path / "archive")), segment_rows=40)
+
+
+@pytest.fixture
+def trimming(options: ArchiveOptions) -> ArchiveOptions:
+    return replace(options, trim=True)
+
+
+def fill(sorter: StreamSorter, queue: str, seqs: Iterable[int], text: str = "x") -> None:
+    assert not sorter.put_many({"queue": queue, "seq": seq, "text": text} for seq in seqs).rejected
+
+
+def files(options: ArchiveOptions) -> dict[str, bytes]:
+    return {name: options.storage.read(name) for name in options.storage.list()}
+
+
+def stored(sorter: StreamSorter, queue: str) -> int:
+    return len(sorter.stores.items.look(queue, -1, 1_000).seqs)
+
+
+def lose(options: ArchiveOptions, name: str, *endings: str) -> None:
+    for ending in endings or (".json", ".parquet"):
+        options.storage.delete(name + ending)
+
+
+def audited(options: ArchiveOptions, *queues: str, tables: bool = False) -> AuditReport:
+    access = options.access
+    names = (access.items_table, access.cursor_table, options.control_table) if tables else ()
+    place = {"endpoint_url": access.endpoint_url, "region": access.region}
+    return audit(AuditOptions(Source(*names, archive=options.storage.uri, **place), queues=queues or None))
+
+
+def recreate(sorter: StreamSorter, access: TableAccess, dynamodb: Any) -> None:
+    for table in (access.items_table, access.cursor_table):
+        dynamodb.delete_table(TableName=table)
+    sorter.create_tables()
+
+
+def test_tables_made_anew_do_not_take_over_the_archive_of_the_old_ones(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions, dynamodb: Any
+) -> None:
+    fill(sorter, "q", range(90), "old")
+    archive(replace(trimming, trim=False), spark)
+    recreate(sorter, trimming.access, dynamodb)
+    fill(sorter, "q", range(100), "new")
+    control = f"control-{uuid.uuid4().hex[:12]}"
+    sorter.stores.control(control).create_table()
+    anew, before = replace(trimming, control_table=control), files(trimming)
+    for attempt in (
+        lambda: archive(anew, spark),
+        lambda: archive(replace(anew, trim=False), spark),
+        lambda: dry_run(anew),
+    ):
+        with pytest.raises(SettingsError, match="it is the archive of") as caught:
+            attempt()
+    assert str(caught.value).count(trimming.access.items_table) == 2
+    assert stored(sorter, "q") == 100
+    assert files(trimming) == before
+
+
+def test_an_archive_that_does_not_say_whose_it_is_is_refused(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions
+) -> None:
+    fill(sorter, "q", range(90))
+    archive(replace(trimming, trim=False), spark)
+    trimming.storage.delete("owner.json")
+    with pytest.raises(SettingsError, match="does not say whose"):
+        archive(trimming, spark)
+    assert stored(sorter, "q") == 90
+    assert not trimming.storage.exists("owner.json")
+
+
+def test_an_owner_that_cannot_be_read_is_damage(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions
+) -> None:
+    fill(sorter, "q", range(9))
+    trimming.storage.write("owner.json", b"{}")
+    with pytest.raises(ArchiveDamaged, match=r"owner\.json"):
+        archive(trimming, spark)
+    assert stored(sorter, "q") == 9
+
+
+@pytest.mark.parametrize("place", [SEGMENT, LAST])
+@pytest.mark.parametrize("endings", [(".json",), (".parquet",), (".json", ".parquet")])
+def test_lost_segments_are_named_and_written_again_with_the_same_bytes(
+    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions, place: str, endings: tuple[str, ...]
+) -> None:
+    fill(sorter, "q", range(90))
+    archive(options, spark)
+    before = files(options)
+    lose(options, place, *endings)
+    with pytest.raises(ArchiveDamaged, match="missing"):
+        ArchiveOrigin(options.storage).ranges()
+    report = audited(options)
+    assert [(one.queue, one.kind) for one in report.findings if one.kind == "damaged"] == [("q", "damaged")]
+
+    again = archive(replace(options, min_rows=1_000), spark)
+    assert (again.complete, again.totals["segments"]) == (True, 1)
+    assert files(options) == before
+    assert audited(options).complete
+    assert options.ledgers().marks.watermark("q") == 89
+
+
+def test_a_queue_that_is_lost_as_a_whole_is_no_complete_archive(
+    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    for queue in ("q", "sound"):
+        fill(sorter, queue, range(90))
+    archive(options, spark)
+    for name in options.storage.list("queues/q-q/"):
+        if "/plans/" not in name:
+            options.storage.delete(name)
+    with pytest.raises(ArchiveDamaged, match="3 of the 3 segments"):
+        ArchiveOrigin(options.storage).ranges()
+    for report in (audited(options), audited(options, "q")):
+        assert [(one.queue, one.kind) for one in report.findings] == [("q", "damaged")]
+    assert audited(options, "sound").complete
+
+
+def test_what_is_lost_with_its_plan_is_below_the_watermark(
+    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    for queue in ("q", "sound"):
+        fill(sorter, queue, range(90))
+    archive(options, spark)
+    assert audited(options, tables=True).complete
+    before = files(options)
+    shutil.rmtree(Path(options.storage.uri) / "queues/q-q")
+    (finding,) = audited(options, tables=True).findings
+    assert (finding.queue, finding.kind, finding.count) == ("q", "damaged", 90)
+    assert "watermark is 89" in finding.detail
+    assert archive(options, spark).complete
+    assert files(options) == before
+
+
+def test_lost_segments_of_what_is_trimmed_are_a_problem_of_their_queue(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions
+) -> None:
+    for queue in ("q", "sound"):
+        fill(sorter, queue, range(90))
+    archive(trimming, spark)
+    lose(trimming, SEGMENT)
+    fill(sorter, "q", range(90, 120))
+    fill(sorter, "sound", range(90, 120))
+    report = archive(trimming, spark)
+    assert [(row["queue"], row["trimmed"]) for row in report.queues if row["problem"]] == [("q", 0)]
+    assert "1 of the 3 segments" in report.queues[0]["problem"]
+    assert not report.complete
+    assert (stored(sorter, "q"), stored(sorter, "sound")) == (31, 1)
+
+
+def test_a_queue_lost_after_it_was_trimmed_is_a_problem(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions
+) -> None:
+    fill(sorter, "q", range(90))
+    archive(trimming, spark)
+    shutil.rmtree(Path(trimming.storage.uri) / "queues/q-q")
+    report = archive(trimming, spark)
+    assert not report.complete
+    assert "in neither" in report.queues[0]["problem"]
+
+
+def test_a_plan_that_is_not_finished_is_no_damage(
+    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    fill(sorter, "q", range(90))
+    archive(options, spark)
+    plan = {"format": "stream_sort archive plan", "version": 1, "queue": "q", "after": 89, "ends": [129, 149]}
+    options.storage.write("queues/q-q/plans/0000000000000000090.json", json.dumps(plan).encode())
+    assert len(ArchiveOrigin(options.storage).ranges()) == 1
+    assert audited(options, tables=True).complete
+
+
+def test_a_segment_whose_bytes_were_changed_is_not_relied_on(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions
+) -> None:
+    for queue in ("q", "sound"):
+        fill(sorter, queue, range(90))
+    archive(replace(trimming, trim=False), spark)
+    data = trimming.storage.read(SEGMENT + ".parquet")
+    trimming.storage.write(SEGMENT + ".parquet", data[:100] + bytes([data[100] ^ 1]) + data[101:])
+    report = archive(trimming, spark)
+    assert not report.complete
+    assert [row["queue"] for row in report.queues if "sha256" in row["problem"]] == ["q"]
+    assert (stored(sorter, "q"), stored(sorter, "sound")) == (90, 1)
+
+
+def test_late_messages_of_an_archive_are_counted(
+    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    fill(sorter, "q", [0, 1, 4])
+    sorter.skip("q", [2, 3])
+    fill(sorter, "q", [3])
+    archive(options, spark)
+    told = audited(options).document()
+    assert (told["messages"], told["tombstones"], told["late"]) == (3, 2, 1)
