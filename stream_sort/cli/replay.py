@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ALL_TO_THE_JOB = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
-def add_jobs(app: typer.Typer) -> None:
+def add_commands(app: typer.Typer) -> None:
     """Make the three jobs commands of the command line."""
     for job, told in (
         ("backfill", "Replay ordered ranges into files, tables or sinks; resumable. Needs the extra spark."),

@@ -1,0 +1,199 @@
+"""Where a command looks: the options that all commands share, and the tables and clients they come to.
+
+Loads nothing of AWS before a command asks for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stream_sort.cli.output import plain_errors, shell_word
+from stream_sort.cli.places import Place, Stack, find_stack
+from stream_sort.errors import SettingsError
+from stream_sort.settings import PREFIX, Settings, variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stream_sort.bootstrap import StreamSorter
+    from stream_sort.ordered_consumer import OrderedConsumer
+
+# Parameters of the template that a reader of its tables must know, by the variable that says the same.
+PARAMETERS = {
+    "QUEUE_KEY": "QueueKey",
+    "SEQ_KEY": "SeqKey",
+    "FIRST_SEQ": "FirstSeq",
+    "GAP_POLICY": "GapPolicy",
+    "CONSUMER": "Consumer",
+}
+OUTPUTS = {"ITEMS_TABLE": "ItemsTable", "CURSOR_TABLE": "CursorTable", "CONTROL_TABLE": "ControlTable"}
+DEFAULT_CONSUMER = "process"
+
+
+@dataclass(frozen=True)
+class Connection:
+    """The tables, keys and functions that a command works on. Clients are made when they are needed."""
+
+    settings: Settings
+    place: Place
+    control: str | None = None
+    consumer_name: str = DEFAULT_CONSUMER
+    stack: Stack = field(default_factory=Stack)
+    flags: tuple[str, ...] = ()
+
+    @cached_property
+    def sorter(self) -> StreamSorter:
+        """The sorter on these tables."""
+        from stream_sort.bootstrap import StreamSorter  # noqa: PLC0415  # as all imports of commands
+
+        # Conflicts are counted and told like any other outcome, whatever a program of the user wants.
+        settings = asdict(self.settings) | {"on_conflict": "report"}
+        return StreamSorter(**settings, client=self.place.dynamodb(self.settings))
+
+    @property
+    def control_table(self) -> str:
+        """The name of the control table; SettingsError if nothing names it."""
+        if self.control is None:
+            raise SettingsError("no control table is named; give --control-table or --stack")
+        return self.control
+
+    def consumer(self, name: str | None = None) -> OrderedConsumer:
+        """A consumer that can be asked and delivers nothing; that of --consumer if not named."""
+        from stream_sort.ordered_consumer import OrderedConsumer  # noqa: PLC0415  # as all imports of commands
+
+        return OrderedConsumer(name or self.consumer_name, sorter=self.sorter, control_table=self.control_table)
+
+    def client(self, service: str, *, read_timeout: float = 10.0) -> Any:
+        """A boto3 client where the tables are; it is closed when the command ends."""
+        return self.place.client(service, read_timeout=read_timeout)
+
+    def output(self, name: str) -> str:
+        """An output of the stack, such as ProcessFunction; SettingsError if no stack is known."""
+        value = self.stack.outputs.get(name)
+        if value is None:
+            raise SettingsError(f"the name of {name} is not known; give --stack NAME, whose output it is")
+        return value
+
+    def command(self, *words: str) -> str:
+        """A command of ours as it can be typed, with the options that lead to these tables."""
+        return " ".join(map(shell_word, ("stream-sort", *words, *self.flags)))
+
+    def close(self) -> None:
+        """Close all clients."""
+        self.place.close()
+
+
+def connect(  # noqa: PLR0913  # each is an option
+    *,
+    items_table: str | None = None,
+    cursor_table: str | None = None,
+    control_table: str | None = None,
+    queue_key: str | None = None,
+    seq_key: str | None = None,
+    consumer: str | None = None,
+    stack: str | None = None,
+    profile: str | None = None,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+) -> Connection:
+    """What the options, the variables, the outputs of a stack or the local stack name, in this order."""
+    options = {
+        "ITEMS_TABLE": items_table,
+        "CURSOR_TABLE": cursor_table,
+        "CONTROL_TABLE": control_table,
+        "QUEUE_KEY": queue_key,
+        "SEQ_KEY": seq_key,
+        "CONSUMER": consumer,
+    }
+    given = variables() | {PREFIX + name: value for name, value in options.items() if value}
+    place = Place(profile, region, endpoint_url)
+    names_tables = any(PREFIX + name in given for name in OUTPUTS)
+    try:
+        found, place = find_stack(stack, place, may_be_local=not (names_tables or profile or region or endpoint_url))
+        return _connection(found, place, given)
+    except BaseException:
+        place.close()
+        raise
+
+
+def _connection(stack: Stack, place: Place, given: Mapping[str, str]) -> Connection:
+    told = {name: stack.outputs.get(output) for name, output in OUTPUTS.items()}
+    told |= {name: stack.parameters.get(parameter) for name, parameter in PARAMETERS.items()}
+    known = {PREFIX + name: value for name, value in told.items() if value} | dict(given)
+    for name in ("ITEMS_TABLE", "CURSOR_TABLE"):
+        if PREFIX + name not in known:
+            option = f"--{name.lower().replace('_', '-')}"
+            raise SettingsError(
+                f"which tables? Give --stack NAME, or {option} (or {PREFIX}{name}), or start a local stack: "
+                "stream-sort local up"
+            )
+    return Connection(
+        Settings.from_env(known),
+        place,
+        known.get(PREFIX + "CONTROL_TABLE"),
+        known.get(PREFIX + "CONSUMER", DEFAULT_CONSUMER),
+        stack,
+    )
+
+
+def _flags(shared: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The options that were given, other than by a variable; a consumer's name is up to each command."""
+    known = variables()
+    given = {
+        name: value
+        for name, value in shared.items()
+        if value and name != "consumer" and known.get(PREFIX + name.upper()) != value
+    }
+    return tuple(word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value))
+
+
+def _option(help_: str, *, variable: bool = False, metavar: str = "NAME") -> Callable[[str], inspect.Parameter]:
+    def parameter(name: str) -> inspect.Parameter:
+        option = typer.Option(
+            help=help_,
+            envvar=f"{PREFIX}{name.upper()}" if variable else None,
+            metavar=metavar,
+            rich_help_panel="Where to look",
+        )
+        return inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
+        )
+
+    return parameter
+
+
+SHARED = {
+    "stack": _option("The CloudFormation stack whose tables are meant."),
+    "items_table": _option("The items table.", variable=True),
+    "cursor_table": _option("The cursor table.", variable=True),
+    "control_table": _option("The control table.", variable=True),
+    "queue_key": _option("The field that names a message's queue.", variable=True),
+    "seq_key": _option("The field that holds its place.", variable=True),
+    "consumer": _option("The consumer that is meant.", variable=True),
+    "profile": _option("The AWS profile."),
+    "region": _option("The AWS region."),
+    "endpoint_url": _option("Where AWS is, if elsewhere.", metavar="URL"),
+}
+
+
+def connected(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the shared options; it is called with what they come to, as `connection`. Errors are one line."""
+    own = inspect.signature(command, eval_str=True)
+    kept = [parameter for parameter in own.parameters.values() if parameter.name != "connection"]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        shared = {name: given.pop(name) for name in SHARED}
+        with plain_errors(), closing(connect(**shared)) as connection:
+            command(replace(connection, flags=_flags(shared)), **given)
+
+    parameters = [*kept, *(make(name) for name, make in SHARED.items())]
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

@@ -1,0 +1,221 @@
+"""`stream-sort consumers | trim`: who reads, how far each is, where it is to go on, and what nobody needs any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, moment, some_of
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_json, say, show_table, tell
+from stream_sort.cli.overview import consumers_of, cursor_rows, lag_of
+from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput
+
+if TYPE_CHECKING:
+    from stream_sort.core.consumption import Reset, Subscription
+    from stream_sort.core.records import Cursor
+
+consumers = typer.Typer(help="Who reads the queues, and how far each is.", no_args_is_help=True)
+
+To = Annotated[
+    str | None, typer.Option("--to", metavar="earliest|latest|SEQ", help="Where to go on; SEQ is the next to come.")
+]
+By = Annotated[int | None, typer.Option("--by", metavar="N", help="So many messages on, or back: --by -10.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
+Force = Annotated[bool, typer.Option("--force", help="Even while the consumer is at work.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One consumer over all queues. `behind` is in how many it lags; times are seconds since the epoch."""
+
+    consumer: str
+    start: str
+    since: float
+    queues: int
+    behind: int
+    lag: int
+    parked: int
+    dead: int
+    committed_at: float | None
+
+
+@consumers.command("list")
+@connected
+def list_consumers(connection: Connection, *, as_json: Json = False) -> None:
+    """Show all consumers: in how many queues each is behind and by how much, what is parked and dead.
+
+    Example: stream-sort consumers list --stack orders
+    """
+    rows = list(cursor_rows(connection.sorter))
+    control = connection.sorter.stores.control(connection.control_table)
+    readers = [_reader(connection, one, rows) for one in consumers_of(control)]
+    if as_json:
+        print_json(readers)
+    elif readers:
+        columns = ("consumer", "start", "registered", "queues", "behind", "lag", "parked", "dead", "last commit")
+        show_table(columns, map(_cells, readers))
+    else:
+        say("no consumer is registered; each is when it first runs")
+
+
+@consumers.command()
+@connected
+def reset(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queues: Queues = None,
+    *,
+    match: Match = None,
+    everything: Everything = False,
+    to: To = None,
+    by: By = None,
+    dry_run: DryRun = False,
+    force: Force = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Let a consumer go on elsewhere: what lies between comes again, or is passed over.
+
+    Refused while the consumer is at work: it committed within the last 5 minutes. Goes no further back than what is
+    stored, and no further on than what is released. A queue that was parked is so no longer; dead letters stay.
+
+    Example: stream-sort consumers reset ada --consumer billing --to earliest --dry-run
+    """
+    if (to is None) is (by is None):
+        raise InvalidInput("give --to or --by: --to earliest, --to latest, --to SEQ, or --by N; one of them")
+    names = _names(connection, Choice.of(queues, match, everything=everything))
+    consumer = connection.consumer()
+    done = consumer.reset(to, by=by, queues=names, dry_run=True)
+    if done and not dry_run:
+        active = [one.queue for one in done if one.active]
+        if active and not force:
+            from stream_sort.resetter import ACTIVE  # noqa: PLC0415  # as all imports of commands
+
+            raise ConsumerActive(consumer.name, active[0], others=len(active) - 1, seconds=ACTIVE)
+        confirm(_plan(consumer.name, done), yes)
+        done = consumer.reset(to, by=by, queues=[one.queue for one in done], force=force)
+    _show_resets(done, as_json=as_json)
+
+
+@consumers.command()
+@connected
+def retire(
+    connection: Connection,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The consumer.", show_default=False)],
+    *,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Take a consumer off the list, once nothing runs it: nobody waits for it any more, and trim may pass it.
+
+    Its checkpoints stay; run again under its name, it goes on where it was.
+
+    Example: stream-sort consumers retire billing --yes
+    """
+    control = connection.sorter.stores.control(connection.control_table)
+    known = consumers_of(control)
+    found = [one for one in known if one.name == name]
+    if not found:
+        raise ConsumerNotFound(name, [one.name for one in known])
+    there = _reader(connection, found[0], list(cursor_rows(connection.sorter)))
+    lags = f"it lags by {counted(there.lag, 'message')} in {counted(there.behind, 'queue')}" if there.lag else "no lag"
+    confirm(f"Retire consumer {name} ({lags}): nothing waits for it any more.", yes)
+    connection.consumer(name).retire()
+    if as_json:
+        print_json({"retired": name})
+    else:
+        say(f"retired: {name}")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Make them commands of the command line: a group, and trim by itself."""
+    app.add_typer(consumers, name="consumers")
+    app.command()(trim)
+
+
+@connected
+def trim(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queue: Queue,
+    *,
+    through: Annotated[int, typer.Option("--through", metavar="SEQ", help="The last to be deleted.")],
+    no_consumers: Annotated[
+        bool, typer.Option("--no-consumers", help="There is no control table: nobody consumes these queues.")
+    ] = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Delete the messages of a queue up to a seq, for good; refuses what is not released, or not consumed by all.
+
+    The message at the position stays until the next one is released.
+
+    Example: stream-sort trim ada --through 41 --yes
+    """
+    if no_consumers and connection.control is not None:
+        raise InvalidInput(f"--no-consumers, but the control table is {connection.control}; leave one of them out")
+    control = None if no_consumers else connection.control_table
+    position = connection.sorter.position(queue)
+    confirm(f"Delete the messages of queue {queue} through seq {through}, for good; it stands at {position}.", yes)
+    deleted = connection.sorter.trim(queue, through, control_table=control)
+    if as_json:
+        print_json({"queue": queue, "through": through, "deleted": deleted})
+    else:
+        say(f"queue {queue}: {counted(deleted, 'message')} deleted")
+
+
+def _reader(connection: Connection, one: Subscription, rows: list[Cursor]) -> Reader:
+    control = connection.sorter.stores.control(connection.control_table)
+    there = control.checkpoints(one.name, [row.queue for row in rows]) if rows else {}
+    lags = [lag_of(row, one, there.get(row.queue)) for row in rows]
+    return Reader(
+        consumer=one.name,
+        start=one.start,
+        since=one.since,
+        queues=len(rows),
+        behind=sum(lag > 0 for lag in lags),
+        lag=sum(lags),
+        parked=sum(row.parked is not None for row in there.values()),
+        dead=len(connection.consumer(one.name).dead_letters()),
+        committed_at=max((row.committed_at or 0.0 for row in there.values()), default=0.0) or None,
+    )
+
+
+def _cells(one: Reader) -> tuple[str | int | Styled, ...]:
+    parked, dead = (Styled(f"{count:,}", "red" if count else "") for count in (one.parked, one.dead))
+    times = moment(one.since), moment(one.committed_at)
+    return one.consumer, one.start, times[0], one.queues, one.behind, one.lag, parked, dead, times[1]
+
+
+def _names(connection: Connection, choice: Choice) -> list[str] | None:
+    if choice.is_all:
+        return None
+    return list(choice.queues) or [row.queue for row in cursor_rows(connection.sorter) if choice.takes(row.queue)]
+
+
+def _plan(consumer: str, planned: list[Reset]) -> str:
+    again = sum(max(0, one.old - one.new) for one in planned)
+    passed = sum(max(0, one.new - one.old) for one in planned)
+    moves = some_of([f"{one.queue} {one.old} -> {one.new}" for one in planned])
+    return (
+        f"Reset consumer {consumer} in {counted(len(planned), 'queue')}: {moves}. "
+        f"{counted(again, 'message')} will come again, {passed:,} will be passed over."
+    )
+
+
+def _show_resets(done: list[Reset], *, as_json: bool) -> None:
+    if as_json:
+        print_json(done)
+    elif done:
+        columns = ("queue", "checkpoint", "reset to", "position", "at work", "outcome")
+        show_table(columns, (_reset_cells(one) for one in done))
+    else:
+        tell("nothing to reset: every checkpoint is there already")
+    if any(one.outcome == "overtaken" for one in done):
+        raise typer.Exit(FAILED)
+
+
+def _reset_cells(one: Reset) -> tuple[str | int, ...]:
+    return one.queue, one.old, one.new, one.position, "yes" if one.active else "", one.outcome

@@ -1,0 +1,110 @@
+"""`stream-sort dead`: messages that a consumer gave up on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, moment
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, chosen
+from stream_sort.cli.output import Json, Yes, json_line, print_json, say
+from stream_sort.core.consumption import DeadLetter
+from stream_sort.errors import NotParked
+
+NOUN = "dead letter"
+
+app = typer.Typer(help="Messages that a consumer gave up on.", no_args_is_help=True)
+
+OneQueue = Annotated[str | None, typer.Argument(metavar="QUEUE", help="The queue.", show_default=False)]
+OneSeq = Annotated[int | None, typer.Argument(metavar="SEQ", help="Only this message of it.", show_default=False)]
+
+
+@app.command("list")
+@connected
+def list_dead(connection: Connection, queues: Queues = None, *, match: Match = None, as_json: Json = False) -> None:
+    """Show the dead letters, the oldest first.
+
+    Example: stream-sort dead list --consumer billing
+    """
+    found = chosen(connection.consumer().dead_letters(), Choice.to_look_at(queues, match))
+    Desk(connection, NOUN, as_json=as_json).show(found)
+
+
+@app.command()
+@connected
+def show(connection: Connection, queue: Queue, seq: Seq, *, as_json: Json = False) -> None:
+    """Show one dead letter, with its message.
+
+    Example: stream-sort dead show ada 7
+    """
+    letter = _letters_at(connection, queue, seq)[0]
+    slot = connection.sorter.slot(queue, seq)
+    message = None if slot is None else slot.document
+    if as_json:
+        print_json(Desk(connection, NOUN).told(letter) | {"message": message})
+        return
+    say(f"queue {queue}, seq {seq}: dead for consumer {connection.consumer_name} since {moment(letter.since)}")
+    say(f"{counted(letter.attempts, 'attempt')}; the last error: {letter.error}")
+    say("its message is not stored any more" if message is None else json_line(message))
+
+
+@app.command()
+@connected
+def redrive(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queue: OneQueue = None,
+    seq: OneSeq = None,
+    *,
+    match: Match = None,
+    everything: Everything = False,
+    function: Function = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Try dead letters again, lowest seq first; exit code 1 if one fails again.
+
+    The stack's process function does it, with its own handler or sink.
+
+    Example: stream-sort dead redrive ada 7 --stack orders --yes
+    """
+    choice = Choice.of([queue] if queue else None, match, everything=everything)
+    Desk(connection, NOUN, yes=yes, as_json=as_json).redrive(_letters(connection, choice, seq), function)
+
+
+@app.command()
+@connected
+def discard(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queue: OneQueue = None,
+    seq: OneSeq = None,
+    *,
+    reason: Reason,
+    match: Match = None,
+    everything: Everything = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Give up on dead letters for good; they are kept for the record, with the reason.
+
+    Example: stream-sort dead discard ada 7 --reason 'no such account' --yes
+    """
+    choice = Choice.of([queue] if queue else None, match, everything=everything)
+    Desk(connection, NOUN, yes=yes, as_json=as_json).discard(_letters(connection, choice, seq), reason)
+
+
+def _letters(connection: Connection, choice: Choice, seq: int | None) -> list[DeadLetter]:
+    """The dead letters that are meant, lowest seq first in each queue."""
+    if choice.queues:
+        return _letters_at(connection, choice.queues[0], seq)
+    return sorted(chosen(connection.consumer().dead_letters(), choice), key=lambda one: (one.queue, one.seq))
+
+
+def _letters_at(connection: Connection, queue: str, seq: int | None) -> list[DeadLetter]:
+    """Those of a queue, or at one seq of it, as they stand now."""
+    consumer = connection.consumer()
+    found = [one for one in consumer.stuck(queue, seq) if isinstance(one, DeadLetter)]
+    if not found:
+        raise NotParked(consumer.name, queue, seq)
+    return found

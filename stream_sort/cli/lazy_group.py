@@ -1,0 +1,110 @@
+"""Commands that are loaded when they are called: `--help` needs their names and one line of each, and nothing else."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BAD_USAGE = 2
+# Its name depends on the version of typer: some bring a click of their own.
+UsageError: Any = typer.BadParameter.__base__
+ASKS_FOR_HELP = "NoArgsIsHelpError"
+
+
+class Deferred(NamedTuple):
+    """A command of a module under stream_sort.cli, and the line that lists it.
+
+    The module has `app`, the command itself with commands of its own, or `add_commands`, which adds it among others.
+    """
+
+    module: str
+    told: str
+
+
+COMMANDS = {
+    "put": Deferred("messages", "Put the messages of a file."),
+    "read": Deferred("messages", "Print what is released in a queue, in order."),
+    "tail": Deferred("messages", "Print messages as they are released."),
+    "status": Deferred("status", "Show what every queue is doing, the worst first."),
+    "explain": Deferred("queues", "Say why a queue is where it is, and what would free it."),
+    "gaps": Deferred("queues", "List the missing seqs of a queue."),
+    "skip": Deferred("queues", "Give up on missing seqs: what waits behind them is released."),
+    "policy": Deferred("queues", "Show or set what happens to a gap that stays."),
+    "nudge": Deferred("queues", "Wake the consumers of queues."),
+    "advance": Deferred("queues", "Release what is stored and contiguous."),
+    "parked": Deferred("parked", "Queues that a consumer cannot get past for now."),
+    "dead": Deferred("dead", "Messages that a consumer gave up on."),
+    "late": Deferred("late", "Messages that came after their seqs were skipped."),
+    "consumers": Deferred("consumers", "Who reads the queues, and how far each is."),
+    "trim": Deferred("consumers", "Delete old messages of a queue, for good."),
+    "backfill": Deferred("replay", "Replay ordered ranges; resumable. Needs the extra spark."),
+    "audit": Deferred("replay", "Prove that nothing is missing or doubled. Needs the extra spark."),
+    "archive": Deferred("replay", "Write released history to Parquet. Needs the extra spark."),
+    "local": Deferred("local", "The whole app on this machine, on a local AWS."),
+    "demo": Deferred("demo.command", "Watch shuffled messages come out in order, on a local AWS."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """The group of all commands; each is loaded when it is asked for."""
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        """Read the options of the group."""
+        with _one_line():
+            return super().make_context(*arguments, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the options of a command and run it."""
+        with _one_line():
+            return super().invoke(ctx)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order in which they are listed."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One command; None if there is none of that name."""
+        del ctx
+        return load(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List all commands without loading them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.told) for name, command in COMMANDS.items()])
+
+
+def load(name: str) -> Any:
+    """A command, as click takes it."""
+    module = import_module(f"stream_sort.cli.{COMMANDS[name].module}")
+    # No rich in the help: to load it takes longer than all else.
+    around = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    if hasattr(module, "add_commands"):
+        module.add_commands(around)
+    else:
+        around.add_typer(module.app, name=name)
+    return get_group(around).commands[name]
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Bad usage is one line, as every error, and exit code 2."""
+    try:
+        yield
+    except UsageError as error:
+        if type(error).__name__ == ASKS_FOR_HELP:
+            raise
+        from stream_sort.cli.output import fail  # noqa: PLC0415  # --help has no use for it
+
+        command = "stream-sort" if error.ctx is None else error.ctx.command_path
+        fail(f"{error.format_message().rstrip('.')}; see {command} --help")
+        raise typer.Exit(BAD_USAGE) from None

@@ -1,0 +1,70 @@
+"""Messages of a file, lazily: JSON lines, or one JSON array. What is no message is told with its line."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.json_text import loads
+from stream_sort.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A document and where it stood; `error` says why there is none. `size` is in bytes of the file."""
+
+    place: int
+    document: Any
+    size: int
+    error: str = ""
+
+
+@contextmanager
+def opened(name: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """A file, or stdin for `-`, and how long it is, if that is known; InvalidInput if it cannot be read."""
+    if name == "-":
+        yield sys.stdin.buffer, None
+        return
+    path = Path(name)
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InvalidInput(f"{name}: {error.strerror}") from error
+    with file:
+        yield file, path.stat().st_size if path.is_file() else None
+
+
+def entries(file: BinaryIO) -> Iterator[Entry]:
+    """All entries of a file: of an array its elements, numbered from 1, else of each line that is not blank."""
+    is_first = True
+    for number, raw in enumerate(file, 1):
+        line = (raw.removeprefix(BOM) if number == 1 else raw).strip()
+        if is_first and line.startswith(b"["):
+            yield from _elements(line + b"\n" + file.read())
+            return
+        if line:
+            is_first = False
+            yield _entry(number, line, len(raw))
+
+
+def _elements(text: bytes) -> Iterator[Entry]:
+    documents = loads(text)
+    share = len(text) // max(1, len(documents))
+    for number, document in enumerate(documents, 1):
+        yield Entry(number, document, share)
+
+
+def _entry(number: int, line: bytes, size: int) -> Entry:
+    try:
+        return Entry(number, loads(line), size)
+    except InvalidInput as error:
+        return Entry(number, line.decode(errors="replace"), size, str(error))

@@ -1,0 +1,149 @@
+"""All queues at a glance: one pass over the cursor rows, one over each consumer's checkpoints, worst first.
+
+The items table is not read, unless asked for: it may hold anything, the others hold a row a queue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from stream_sort.core.consumption import first_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stream_sort.core.consumption import Checkpoint, Parked, Subscription
+    from stream_sort.core.policy import GapPolicy
+    from stream_sort.core.records import Cursor
+    from stream_sort.ports import ControlStore
+    from stream_sort.sorter import Sorter
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLine:
+    """One queue. `gap_age` is in seconds, None if it does not wait; `lag` and `parked` are by consumer.
+
+    `in_doubt` says that the queue has moved since it was seen to wait: the mark stays until a sweep looks.
+    `highest` and `waiting` are None unless the items table was asked; `rate` is in messages released a second.
+    """
+
+    queue: str
+    position: int
+    first_seq: int
+    policy: GapPolicy
+    gap_age: float | None
+    lag: dict[str, int] = field(default_factory=dict)
+    parked: dict[str, Parked] = field(default_factory=dict)
+    highest: int | None = None
+    waiting: int | None = None
+    rate: float | None = None
+    in_doubt: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it certainly waits for a seq."""
+        return self.gap_age is not None and not self.in_doubt
+
+    @property
+    def trouble(self) -> tuple[int, float, int, str]:
+        """What to sort by, the worst first: parked, then waiting for long, then far behind."""
+        waited = self.gap_age if self.waits else None
+        return -len(self.parked), -(waited or 0.0), -max(self.lag.values(), default=0), self.queue
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All queues, the worst first, and how many requests it took to see them."""
+
+    at: float
+    consumers: tuple[str, ...]
+    lines: tuple[QueueLine, ...]
+    requests: int
+
+    @property
+    def summary(self) -> str:
+        """How many queues there are, and how many of them have a problem."""
+        parked = sum(bool(line.parked) for line in self.lines)
+        waiting = sum(line.waits for line in self.lines)
+        behind = sum(any(line.lag.values()) for line in self.lines)
+        told = (
+            f"{len(self.lines):,} queues: {parked:,} parked, {waiting:,} waiting for a seq, {behind:,} not all consumed"
+        )
+        return f"{told} ({self.requests:,} requests)"
+
+    def rated(self, before: Overview | None) -> Overview:
+        """The same with rates, as far as an earlier look tells."""
+        if before is None or self.at <= before.at:
+            return self
+        then = {line.queue: line.position for line in before.lines}
+        spent = self.at - before.at
+        lines = [
+            replace(line, rate=max(0, line.position - then.get(line.queue, line.first_seq - 1)) / spent)
+            for line in self.lines
+        ]
+        return replace(self, lines=tuple(lines))
+
+
+def look(sorter: Sorter, control_table: str | None, *, pattern: str = "*", deep: bool = False) -> Overview:
+    """Read every cursor row and every checkpoint once; with `deep`, the ends of the queues, too."""
+    stores, now = sorter.stores, sorter.clock()
+    before = stores.requests()
+    rows = {row.queue: row for row in cursor_rows(sorter) if fnmatchcase(row.queue, pattern)}
+    control = None if control_table is None else stores.control(control_table)
+    consumers = [] if control is None else consumers_of(control)
+    found = {} if control is None else {one: control.checkpoints(one.name, list(rows)) for one in consumers}
+    lines = [_line(sorter, row, found, now) for row in rows.values()]
+    if deep:
+        lines = [_deepened(sorter, line) for line in lines]
+    names = tuple(one.name for one in consumers)
+    ordered = tuple(sorted(lines, key=lambda line: line.trouble))
+    return Overview(now, names, ordered, stores.requests() - before)
+
+
+def cursor_rows(sorter: Sorter) -> Iterator[Cursor]:
+    """The row of every queue."""
+    page = sorter.stores.cursors.rows()
+    yield from page.rows
+    while page.next is not None:
+        page = sorter.stores.cursors.rows(page.next)
+        yield from page.rows
+
+
+def consumers_of(control: ControlStore) -> list[Subscription]:
+    """All consumers, by name."""
+    return sorted(control.consumers(), key=lambda one: one.name)
+
+
+def lag_of(row: Cursor, consumer: Subscription, checkpoint: Checkpoint | None) -> int:
+    """How many released seqs a consumer has not done; rows are read at different moments, so it may seem ahead."""
+    done = first_checkpoint(consumer.start, row) if checkpoint is None else checkpoint.seq
+    return max(0, row.position - done)
+
+
+def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, Mapping[str, Checkpoint]], now: float) -> QueueLine:
+    there = {consumer: checkpoints.get(row.queue) for consumer, checkpoints in found.items()}
+    since = row.gap_since
+    return QueueLine(
+        row.queue,
+        row.position,
+        row.first_seq,
+        row.policy or sorter.options.gap_policy,
+        None if since is None else max(0.0, now - since),
+        {consumer.name: lag_of(row, consumer, checkpoint) for consumer, checkpoint in there.items()},
+        {
+            consumer.name: checkpoint.parked
+            for consumer, checkpoint in there.items()
+            if checkpoint is not None and checkpoint.parked is not None
+        },
+        in_doubt=since is not None and since != row.waiting_since,
+    )
+
+
+def _deepened(sorter: Sorter, line: QueueLine) -> QueueLine:
+    """The same with what is stored beyond the position: a request a queue, and more where it waits."""
+    highest = sorter.stores.items.highest(line.queue)
+    if highest is None or highest <= line.position:
+        return replace(line, highest=highest, waiting=0, gap_age=None, in_doubt=False)
+    return replace(line, highest=highest, waiting=sorter.explain(line.queue).stored_beyond, in_doubt=False)

@@ -1,0 +1,75 @@
+"""`stream-sort parked`: queues that a consumer cannot get past for now."""
+
+from __future__ import annotations
+
+import typer
+
+from stream_sort.cli.choice import Choice, Everything, Match, Queues
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, chosen
+from stream_sort.cli.output import Json, Yes  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.core.consumption import Parked
+from stream_sort.errors import NotParked
+
+NOUN = "parked queue"
+
+app = typer.Typer(help="Queues that a consumer cannot get past for now.", no_args_is_help=True)
+
+
+@app.command("list")
+@connected
+def list_parked(connection: Connection, queues: Queues = None, *, match: Match = None, as_json: Json = False) -> None:
+    """Show the queues that are parked, the next to be tried first.
+
+    Example: stream-sort parked list --consumer billing --match 'ada-*'
+    """
+    found = chosen(connection.consumer().parked(), Choice.to_look_at(queues, match))
+    Desk(connection, NOUN, as_json=as_json).show(found)
+
+
+@app.command()
+@connected
+def redrive(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queues: Queues = None,
+    *,
+    match: Match = None,
+    everything: Everything = False,
+    function: Function = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Try parked queues again now, each at its own place; exit code 1 if one fails again.
+
+    The stack's process function does it, with its own handler or sink.
+
+    Example: stream-sort parked redrive ada bob --stack orders --yes
+    """
+    choice = Choice.of(queues, match, everything=everything)
+    if choice.queues:
+        found = [_parked(connection, queue) for queue in choice.queues]
+    else:
+        found = chosen(connection.consumer().parked(), choice)
+    Desk(connection, NOUN, yes=yes, as_json=as_json).redrive(found, function)
+
+
+@app.command()
+@connected
+def discard(  # noqa: PLR0913  # each is an option
+    connection: Connection, queue: Queue, seq: Seq, *, reason: Reason, yes: Yes = False, as_json: Json = False
+) -> None:
+    """Give up for good on the message that a queue is parked at; the queue then goes on.
+
+    Example: stream-sort parked discard ada 7 --reason 'no such account' --yes
+    """
+    found = _parked(connection, queue, seq)
+    Desk(connection, NOUN, yes=yes, as_json=as_json).discard([found], reason)
+
+
+def _parked(connection: Connection, queue: str, seq: int | None = None) -> Parked:
+    """Where a queue is parked, as it stands now."""
+    consumer = connection.consumer()
+    for one in consumer.stuck(queue, seq):
+        if isinstance(one, Parked):
+            return one
+    raise NotParked(consumer.name, queue, seq)

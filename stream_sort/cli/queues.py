@@ -1,0 +1,215 @@
+"""`stream-sort status | explain | gaps | skip | policy | nudge | advance`: what queues do, and how to free them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stream_sort.cli.choice import Choice, Everything, Match, Queues, some_of
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, print_json, say, show_table
+from stream_sort.errors import InvalidInput, QueueNotFound, StoreError, StreamSortError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SEQS = re.compile(r"(-?[0-9]{1,20})(?:(?:-|\.\.)(-?[0-9]{1,20}))?")
+# More than that is a slip of the finger: each is a write.
+MOST_SKIPS = 1_000_000
+
+Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Make them commands of the command line."""
+    for command in COMMANDS:
+        app.command()(connected(command))
+
+
+def explain(connection: Connection, queue: Queue, *, as_json: Json = False) -> None:
+    """Say why a queue is where it is, and what would free it.
+
+    Example: stream-sort explain ada
+    """
+    from stream_sort.cli.reasons import reason_of  # noqa: PLC0415  # as all imports of commands
+
+    reason = reason_of(connection, queue)
+    if as_json:
+        print_json(reason)
+        return
+    for sentence in reason.sentences:
+        say(sentence)
+    if reason.commands:
+        say("What gets it on, once you have looked at the cause:")
+    for command in reason.commands:
+        say(f"  {command}")
+
+
+def gaps(connection: Connection, queue: Queue, *, as_json: Json = False) -> None:
+    """List the missing seqs of a queue, up to the highest that is stored.
+
+    Example: stream-sort gaps ada
+    """
+    found = connection.sorter.gaps(queue)
+    if as_json:
+        print_json({"queue": queue, "gaps": found})
+    elif found:
+        show_table(("from", "through", "missing"), ((gap.start, gap.stop - 1, gap.stop - gap.start) for gap in found))
+    else:
+        say("no gaps")
+
+
+def skip(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queue: Queue,
+    seqs: Annotated[list[str] | None, typer.Argument(metavar="[SEQS]", help="Such as 7, or 2-5.")] = None,
+    *,
+    all_gaps: Annotated[bool, typer.Option("--all-gaps", help="Every seq that is missing now.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Kept with each of them.")] = "skipped by hand",
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Give up on missing seqs: what waits behind them is released. What comes for them later is kept as late.
+
+    Example: stream-sort skip ada 2-3 7 --reason "lost by the partner" --yes
+    """
+    sorter = connection.sorter
+    if bool(seqs) is all_gaps:
+        raise InvalidInput("which seqs? Give some, such as 7 or 2-5, or --all-gaps")
+    wanted = sorter.gaps(queue) if all_gaps else [seqs_of(text) for text in seqs or []]
+    # Not len: it knows no more than 2^63.
+    count = sum(part.stop - part.start for part in wanted)
+    if count > MOST_SKIPS:
+        raise InvalidInput(f"{count:,} seqs are more than {MOST_SKIPS:,}; skip them in parts, if that is what you want")
+    position = sorter.position(queue)
+    confirm(f"{queue}: give up on those of {count:,} seqs beyond {position} that are missing", yes)
+    done = sorter.skip(queue, [seq for part in wanted for seq in part], reason)
+    if as_json:
+        print_json(done)
+    else:
+        say(f"{queue}: {len(done.skipped):,} seqs skipped, {len(done):,} released; position {done.old} -> {done.new}")
+
+
+def policy(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queues: Queues = None,
+    *,
+    match: Match = None,
+    everything: Everything = False,
+    to: Annotated[str | None, typer.Option("--set", metavar="POLICY", help="wait, or 'skip after N seconds'.")] = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Show what happens to a gap that stays, or set it with --set.
+
+    Example: stream-sort policy ada --set "skip after 3600 seconds" --yes
+    """
+    from stream_sort.core.policy import GapPolicy  # noqa: PLC0415  # as all imports of commands
+
+    names = _chosen(connection, Choice.of(queues, match, everything=everything))
+    if to is not None:
+        wanted = GapPolicy.parse(to)
+        confirm(f"{some_of(names)}: set the gap policy to: {wanted}", yes)
+        for name in names:
+            connection.sorter.set_policy(name, wanted)
+    told = {name: str(connection.sorter.policy(name)) for name in names}
+    if as_json:
+        print_json(told)
+    else:
+        show_table(("queue", "policy"), told.items())
+
+
+def nudge(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queues: Queues = None,
+    *,
+    match: Match = None,
+    everything: Everything = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Wake the consumers of queues: touch their cursor rows, so that the stream carries them again.
+
+    Example: stream-sort nudge ada --yes
+    """
+
+    def touch(name: str) -> str:
+        connection.sorter.nudge(name)
+        return "nudged"
+
+    names = _chosen(connection, Choice.of(queues, match, everything=everything))
+    confirm(f"{some_of(names)}: touch the cursor row", yes)
+    _each(names, touch, as_json=as_json)
+
+
+def advance(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queues: Queues = None,
+    *,
+    match: Match = None,
+    everything: Everything = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Release what is stored and contiguous, should a writer have died before it did.
+
+    Example: stream-sort advance ada --yes
+    """
+
+    def free(name: str) -> str:
+        done = connection.sorter.advance(name)
+        return f"{len(done):,} released; position {done.new}"
+
+    names = _chosen(connection, Choice.of(queues, match, everything=everything))
+    confirm(f"{some_of(names)}: release what is contiguous", yes)
+    _each(names, free, as_json=as_json)
+
+
+def _each(names: list[str], act: Callable[[str], str], *, as_json: bool) -> None:
+    """Do one after the other, and say what came of each as it comes; a queue's own error keeps no other one back."""
+    told: dict[str, str] = {}
+    failed = 0
+    for name in names:
+        try:
+            told[name] = act(name)
+        except StoreError:
+            raise
+        except StreamSortError as error:
+            failed += 1
+            told[name] = f"{type(error).__name__}: {error}"
+            fail(str(error))
+        else:
+            if not as_json:
+                say(f"{name}: {told[name]}")
+    if as_json:
+        print_json(told)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _chosen(connection: Connection, choice: Choice) -> list[str]:
+    """The queues that are named, or those among all that match; QueueNotFound if none does."""
+    from stream_sort.cli.overview import cursor_rows  # noqa: PLC0415  # as all imports of commands
+
+    if choice.queues:
+        return list(choice.queues)
+    found = sorted(row.queue for row in cursor_rows(connection.sorter) if choice.takes(row.queue))
+    if not found:
+        raise QueueNotFound(choice.pattern or "*")
+    return found
+
+
+def seqs_of(text: str) -> range:
+    """The seqs of an argument, such as 7 or 2-5; InvalidInput if it is none."""
+    match = SEQS.fullmatch(text)
+    if match is None:
+        raise InvalidInput(f"{text!r} is no seq; give one, such as 7, or a range, such as 2-5")
+    first, last = int(match[1]), int(match[2] or match[1])
+    if last < first:
+        raise InvalidInput(f"{text!r} ends before it begins")
+    return range(first, last + 1)
+
+
+COMMANDS = (explain, gaps, skip, policy, nudge, advance)

@@ -1,0 +1,168 @@
+"""Why a queue is where it is, in sentences, and the command that would free it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stream_sort.cli.choice import counted, moment
+from stream_sort.cli.overview import consumers_of, lag_of
+from stream_sort.core.policy import MAX_GAP
+from stream_sort.core.records import Cursor
+from stream_sort.errors import QueueNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stream_sort.cli.connection import Connection
+    from stream_sort.core.consumption import DeadLetter, Parked
+    from stream_sort.core.outcomes import QueueState
+
+SHOWN = 5
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One consumer in one queue."""
+
+    name: str
+    checkpoint: int | None
+    lag: int
+    parked: Parked | None
+    dead_letters: list[DeadLetter]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """All that is known of a queue."""
+
+    state: QueueState
+    consumers: list[Reader]
+    sentences: list[str]
+    commands: list[str]
+
+
+def reason_of(connection: Connection, queue: str) -> Reason:
+    """Look at a queue and all its consumers; QueueNotFound if nothing was ever put into it."""
+    sorter = connection.sorter
+    state = sorter.explain(queue)
+    if state.highest_stored is None and sorter.stores.cursors.get(queue) is None:
+        raise QueueNotFound(queue)
+    readers = list(_readers(connection, state))
+    now = sorter.clock()
+    sentences = [*_standing(state, now), *_policy(state, now), *_kept(state)]
+    for reader in readers:
+        sentences += _consumption(reader, now)
+    return Reason(state, readers, sentences, list(_commands(connection, state, readers)))
+
+
+def age(seconds: float) -> str:
+    """A time span for people: 40 s, 12 min, 3.5 h, 2.0 d."""
+    if seconds < 2 * MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * HOUR:
+        return f"{seconds / MINUTE:.0f} min"
+    return f"{seconds / HOUR:.1f} h" if seconds < 2 * DAY else f"{seconds / DAY:.1f} d"
+
+
+def seqs_text(gaps: Iterable[range]) -> str:
+    """Gaps as people and `skip` write them: 2-3 7."""
+    return " ".join(f"{gap.start}" if gap.stop == gap.start + 1 else f"{gap.start}-{gap.stop - 1}" for gap in gaps)
+
+
+def _readers(connection: Connection, state: QueueState) -> Iterator[Reader]:
+    if connection.control is None:
+        return
+    control = connection.sorter.stores.control(connection.control)
+    for consumer in consumers_of(control):
+        standing = control.standing(consumer.name, state.queue)
+        row = standing.cursor or Cursor(state.queue, state.position, state.first_seq)
+        there = standing.checkpoint
+        yield Reader(
+            consumer.name,
+            None if there is None else there.seq,
+            lag_of(row, consumer, there),
+            None if there is None else there.parked,
+            control.dead_letters_of(consumer.name, state.queue),
+        )
+
+
+def _standing(state: QueueState, now: float) -> Iterator[str]:
+    queue = f"Queue {state.queue!r}"
+    if state.position < state.first_seq:
+        yield f"{queue} starts at seq {state.first_seq}; nothing is released yet."
+    else:
+        yield f"{queue} starts at seq {state.first_seq} and is released through seq {state.position}."
+    if state.gaps:
+        since = "" if state.waiting_since is None else f", {_since(state.waiting_since, now)}"
+        more = f"; {len(state.gaps):,} gaps in all" if len(state.gaps) > 1 else ""
+        yield f"It waits for seq {seqs_text(state.gaps[:1])}{since}{more}."
+        known = "" if state.complete else "at least "
+        beyond = counted(state.stored_beyond, "message")
+        yield f"Stored beyond that: {known}{beyond}, up to seq {state.highest_stored}."
+    elif state.stored_beyond:
+        yield f"Seq {state.position + 1} is stored but not released: a writer died, or others wrote it to the table."
+    else:
+        yield "Nothing waits: all that is stored is released."
+    if state.floor is not None:
+        yield f"It is trimmed through seq {state.floor}."
+
+
+def _policy(state: QueueState, now: float) -> Iterator[str]:
+    after = state.policy.skip_after
+    if not state.gaps:
+        return
+    if after is None:
+        yield "Its policy is to wait: nobody skips the gap by itself."
+    elif state.gaps[0].stop - state.gaps[0].start > MAX_GAP:
+        yield f"Its policy is to {state.policy}, but no policy skips a gap of over {MAX_GAP:,} seqs."
+    elif state.waiting_since is None:
+        yield f"Its policy is to {state.policy}; the next sweep begins to count."
+    else:
+        due = state.waiting_since + after
+        when = f"at {moment(due)}, in {age(due - now)}" if due > now else "with the next sweep; does the sweep run?"
+        yield f"Its policy is to {state.policy}: it acts {when}."
+
+
+def _kept(state: QueueState) -> Iterator[str]:
+    known = "" if state.complete else "at least "
+    if state.skipped:
+        yield f"Skipped before: {known}{counted(len(state.skipped), 'seq')}; {len(state.late):,} of them came late."
+
+
+def _consumption(reader: Reader, now: float) -> Iterator[str]:
+    who = f"Consumer {reader.name!r}"
+    at = "has not begun here" if reader.checkpoint is None else f"has done all through seq {reader.checkpoint}"
+    yield f"{who} {at}" + (f"; it is {counted(reader.lag, 'seq')} behind." if reader.lag else "; nothing is due.")
+    parked = reader.parked
+    if parked is not None:
+        again = "it is not tried again by itself"
+        if parked.next_try is not None:
+            again = f"next try at {moment(parked.next_try)}"
+        yield (
+            f"{who} is parked at seq {parked.seq}, {_since(parked.since, now)}, "
+            f"after {counted(parked.attempts, 'attempt')}; {again}: {parked.error}"
+        )
+    if reader.dead_letters:
+        first = ", ".join(str(letter.seq) for letter in reader.dead_letters[:SHOWN])
+        more = ", ..." if len(reader.dead_letters) > SHOWN else ""
+        yield f"{who} keeps {counted(len(reader.dead_letters), 'dead letter')}: seq {first}{more}."
+
+
+def _commands(connection: Connection, state: QueueState, readers: list[Reader]) -> Iterator[str]:
+    if state.gaps:
+        yield connection.command("skip", state.queue, seqs_text(state.gaps[:1]))
+    elif state.stored_beyond:
+        yield connection.command("advance", state.queue)
+    for reader in readers:
+        if reader.parked is not None and not reader.parked.damaged:
+            yield connection.command("parked", "redrive", state.queue, "--consumer", reader.name)
+        elif reader.dead_letters:
+            yield connection.command("dead", "redrive", state.queue, "--consumer", reader.name)
+    if any(reader.lag and reader.parked is None for reader in readers):
+        yield connection.command("nudge", state.queue)
+
+
+def _since(then: float, now: float) -> str:
+    return f"since {moment(then)} ({age(max(0.0, now - then))})"

@@ -1,0 +1,110 @@
+"""`stream-sort status`: all queues as a table, the worst first; once, or again and again in place."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stream_sort.cli.choice import Match  # noqa: TC001  # typer reads it
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.output import Cell, Json, Styled, console, json_line, make_table, print_json, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from stream_sort.cli.overview import Overview, QueueLine
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Make it a command of the command line."""
+    app.command()(connected(status))
+
+
+def status(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    *,
+    match: Match = None,
+    limit: Annotated[int, typer.Option(min=0, help="How many queues to show, the worst; 0 for all.")] = 40,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Ask the items table, too: highest seq, messages that wait. A read a queue.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Again and again, until Ctrl-C; with rates.")] = False,
+    every: Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="How often, with --watch.")] = 2.0,
+    as_json: Json = False,
+) -> None:
+    """Show what every queue is doing, the worst first: parked, then waiting for a seq, then behind.
+
+    Reads each cursor row and each checkpoint once, and the items table only with --deep.
+
+    Example: stream-sort status --match "app-*"
+    """
+    looks = _looks(connection, match or "*", deep=deep, every=every if watch else None)
+    if as_json:
+        for now in looks:
+            _print_lines(now, one_line=watch)
+        return
+    screen = console()
+    if not watch or not screen.is_terminal:
+        for now in looks:
+            screen.print(_table(now, limit, deep=deep))
+        return
+    from rich.live import Live  # noqa: PLC0415  # as all imports of commands
+
+    with Live(console=screen, auto_refresh=False, screen=False) as live:
+        for now in looks:
+            live.update(_table(now, min(limit or screen.height, max(1, screen.height - 5)), deep=deep), refresh=True)
+
+
+def _looks(connection: Connection, pattern: str, *, deep: bool, every: float | None) -> Iterator[Overview]:
+    from stream_sort.cli.overview import look  # noqa: PLC0415  # as all imports of commands
+
+    before: Overview | None = None
+    while True:
+        now = look(connection.sorter, connection.control, pattern=pattern, deep=deep)
+        yield now.rated(before)
+        before = now
+        if every is None:
+            return
+        time.sleep(every)
+
+
+def _print_lines(now: Overview, *, one_line: bool) -> None:
+    if one_line:
+        typer.echo(json_line(now))
+    else:
+        print_json(now)
+
+
+def _table(now: Overview, limit: int, *, deep: bool) -> RenderableType:
+    from rich.console import Group  # noqa: PLC0415  # as all imports of commands
+    from rich.text import Text  # noqa: PLC0415
+
+    lines = now.lines[:limit] if limit else now.lines
+    rated = any(line.rate is not None for line in lines)
+    columns = ["queue", "position", *(["highest", "waiting"] if deep else []), "gap age", "policy", "parked"]
+    columns += [f"lag {name}" for name in now.consumers] + (["per second"] if rated else [])
+    more = len(now.lines) - len(lines)
+    told = now.summary + (f"; {more:,} more are not shown, see --limit" if more else "")
+    if any(line.in_doubt for line in lines):
+        told += (
+            "\n?: has moved since it began to wait; --deep tells whether it still does, and the next sweep sees to it"
+        )
+    rows = [_row(line, now, deep=deep, rated=rated) for line in lines]
+    return Group(make_table(columns, rows), Text("\n".join(map(visible, told.split("\n")))))
+
+
+def _row(line: QueueLine, now: Overview, *, deep: bool, rated: bool) -> list[Cell]:
+    from stream_sort.cli.reasons import age  # noqa: PLC0415  # as all imports of commands
+
+    style = "red" if line.parked else "yellow" if line.waits else ""
+    parked = ", ".join(f"{name} at {one.seq}" for name, one in line.parked.items())
+    cells: list[Cell] = [Styled(line.queue, style), line.position]
+    cells += [line.highest, line.waiting] if deep else []
+    waited = "" if line.gap_age is None else age(line.gap_age) + ("?" if line.in_doubt else "")
+    cells += [Styled(waited, style), str(line.policy)]
+    cells += [Styled(parked, style), *(line.lag.get(name, 0) for name in now.consumers)]
+    return [*cells, line.rate] if rated else cells

@@ -1,0 +1,142 @@
+"""Service: set the checkpoints of one consumer elsewhere, back or forth, never under the hands of one at work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stream_sort.core.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint
+from stream_sort.core.message import check_queue, check_seq
+from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, QueueNotFound, SettingsError, shown
+from stream_sort.proof import find_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stream_sort.core.consumption import Subscription
+    from stream_sort.core.records import Cursor
+    from stream_sort.desk import Desk
+
+# Who committed so short a time ago, in seconds, is at work.
+ACTIVE = 300.0
+# The runs of resets have names of their own: a reset is no sign that the consumer is at work.
+RUN_PREFIX = "reset:"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to: "earliest", "latest", the seq to be delivered next, or so many messages on (or back, below 0)."""
+
+    to: str | None = None
+    by: int | None = None
+
+    @classmethod
+    def of(cls, to: str | int | None, by: int | None) -> Target:
+        """A usable target: one of the two."""
+        if (to is None) is (by is None):
+            raise InvalidInput("a reset goes to 'earliest', 'latest' or a seq, or by a number of messages: give one")
+        if by is not None:
+            return cls(by=check_seq(by, "by"))
+        try:
+            return cls(to=check_start(to))
+        except SettingsError:
+            problem = f"a reset to {shown(to)} cannot be; it must be 'earliest', 'latest' or a seq"
+            raise InvalidInput(problem) from None
+
+    def checkpoint(self, old: int, cursor: Cursor) -> int:
+        """The checkpoint to set; never before what there is to read, nor beyond what is released."""
+        if self.by is not None:
+            wanted = old + self.by
+        elif self.to == EARLIEST:
+            wanted = cursor.start
+        elif self.to == LATEST:
+            wanted = cursor.position
+        else:
+            wanted = int(self.to or 0) - 1
+        return min(max(wanted, cursor.start), cursor.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Resetter:
+    """Resets the checkpoints of a consumer. Each is set on condition that it still is what was read."""
+
+    desk: Desk
+
+    def plan(self, target: Target, queues: Iterable[str] | None) -> Iterator[tuple[Reset, Checkpoint | None]]:
+        """What there is to change, with the rows as they stand; all queues that have begun, or those that are named."""
+        consumer = self._subscription()
+        for rows in self._named(queues) if queues is not None else self._pages():
+            begun = [row for row in rows if row.position >= row.first_seq]
+            names = [row.queue for row in begun]
+            there = self.desk.control.checkpoints(consumer.name, names) if names else {}
+            for row in begun:
+                planned = self._planned(consumer, target, row, there.get(row.queue))
+                if planned.new != planned.old:
+                    yield planned, there.get(row.queue)
+
+    def check_idle(self, planned: list[Reset]) -> None:
+        """Raise ConsumerActive if the consumer is at work in one of the queues."""
+        active = [one.queue for one in planned if one.active]
+        if active:
+            raise ConsumerActive(self.desk.terms.name, active[0], others=len(active) - 1, seconds=ACTIVE)
+
+    def apply(self, planned: Reset, there: Checkpoint | None) -> Reset:
+        """Set one checkpoint; what is parked is so no longer, and is tried anew when its turn comes."""
+        new = self._set(planned, there)
+        if new is None:
+            return replace(planned, outcome="overtaken")
+        if new.seq < planned.old:
+            new = self._above_the_floor(planned, new)
+        return replace(planned, new=new.seq, outcome="reset")
+
+    def _set(self, planned: Reset, there: Checkpoint | None) -> Checkpoint | None:
+        desk = self.desk
+        version = 0 if there is None else there.version + 1
+        run = RUN_PREFIX + desk.new_run()
+        new = Checkpoint(desk.terms.name, planned.queue, planned.new, version, run, desk.clock())
+        done = desk.control.create(new) if there is None else desk.control.commit(there, new)
+        return new if done.put(new) else None
+
+    def _above_the_floor(self, planned: Reset, new: Checkpoint) -> Checkpoint:
+        """Where a trim came first, begin behind it. One that sets its floor after this look sees the checkpoint."""
+        cursor = self.desk.sorter.stores.cursors.get(planned.queue)
+        if cursor is None or cursor.start <= new.seq:
+            return new
+        return self._set(replace(planned, new=cursor.start), new) or new
+
+    def _planned(self, consumer: Subscription, target: Target, row: Cursor, there: Checkpoint | None) -> Reset:
+        old = first_checkpoint(consumer.start, row) if there is None else there.seq
+        active = not consumer.ready or _is_active(there, self.desk.clock())
+        return Reset(row.queue, old, target.checkpoint(old, row), row.position, active)
+
+    def _subscription(self) -> Subscription:
+        known = self.desk.control.consumers()
+        for one in known:
+            if one.name == self.desk.terms.name:
+                return one
+        raise ConsumerNotFound(self.desk.terms.name, [one.name for one in known])
+
+    def _named(self, queues: Iterable[str]) -> Iterator[list[Cursor]]:
+        stores = self.desk.sorter.stores
+        for queue in dict.fromkeys(queues):
+            row = find_row(stores.items, stores.cursors, check_queue(queue))
+            if row is None:
+                raise QueueNotFound(queue)
+            yield [row]
+
+    def _pages(self) -> Iterator[list[Cursor]]:
+        cursors = self.desk.sorter.stores.cursors
+        page = cursors.rows()
+        yield list(page.rows)
+        while page.next is not None:
+            page = cursors.rows(page.next)
+            yield list(page.rows)
+
+
+def _is_active(there: Checkpoint | None, now: float) -> bool:
+    """Whether somebody is at work on a queue; nobody is on one that is not tried again by itself."""
+    if there is None or there.committed_at is None or there.run.startswith(RUN_PREFIX):
+        return False
+    if there.parked is not None and there.parked.next_try is None:
+        return False
+    return now - there.committed_at < ACTIVE

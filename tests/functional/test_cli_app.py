@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from stream_sort.cli.lazy_group import COMMANDS, load
+from tests.functional.command_line import Line
+
+RUNS = 10
+
+
+def spent(code: str) -> float:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    return time.perf_counter() - began
+
+
+def test_help_costs_little_more_than_typer_itself() -> None:
+    # In turns, so that both have the same machine.
+    both = [(spent("import typer"), spent("from stream_sort.cli.app import app; app(['--help'])")) for _ in range(RUNS)]
+    plain, shown = map(min, zip(*both, strict=True))
+    print(f"stream-sort --help: {shown / plain:.2f} times `import typer` ({plain * 1000:.0f} ms)")
+    assert shown <= 1.5 * plain
+
+
+def test_help_loads_nothing_of_aws_and_no_command() -> None:
+    code = "from stream_sort.cli.app import app\ntry:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
+    script = f"import sys, json\n{code}print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert not loaded & {"boto3", "botocore", "pynamodb", "pyspark", "rich"}
+    ours = {name for name in loaded if name.startswith("stream_sort.cli.")}
+    assert ours == {"stream_sort.cli.app", "stream_sort.cli.lazy_group"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_listed_command_is_there_under_its_name(name: str) -> None:
+    assert load(name).name == name
+    assert f"  {name} " in Line().run("--help").stdout
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if COMMANDS[name].module != "replay"])
+def test_every_command_has_help(name: str) -> None:
+    assert f"Usage: stream-sort {name}" in Line().run(name, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nonsense"], "No such command 'nonsense'; see stream-sort --help"),
+        (["--bad"], "No such option: --bad; see stream-sort --help"),
+        (["skip"], "Missing argument 'QUEUE'; see stream-sort skip --help"),
+        (["local", "nothing"], "No such command 'nothing'; see stream-sort local --help"),
+        (["\x1b[2J"], r"No such command '\x1b[2J'; see stream-sort --help"),
+    ],
+)
+def test_bad_usage_is_one_line(words: list[str], told: str) -> None:
+    assert Line().error(*words, code=2) == told
+
+
+def test_no_command_at_all_shows_the_help() -> None:
+    result = Line().run(code=2)
+    assert "Usage: stream-sort" in result.stdout + result.stderr
+
+
+def test_the_shell_completes_commands() -> None:
+    shown = Line().runner.invoke(
+        Line.app,
+        prog_name="stream-sort",
+        env={"_STREAM_SORT_COMPLETE": "complete_bash", "COMP_WORDS": "stream-sort sta", "COMP_CWORD": "1"},
+    )
+    assert shown.stdout.split() == ["status"]

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import pytest
+
+from stream_sort import SettingsError, StreamSorter
+from stream_sort.cli import places
+from stream_sort.cli.connection import connect
+from stream_sort.cli.output import jsonable, make_table, shell_word, visible
+from stream_sort.core.policy import GapPolicy
+from tests.functional.command_line import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OUTPUTS = {"ItemsTable": "its", "CursorTable": "crs", "ControlTable": "ctl", "ProcessFunction": "prc"}
+PARAMETERS = {"QueueKey": "lane", "SeqKey": "n", "FirstSeq": "5", "GapPolicy": "wait"}
+NO_SUCH = "<ErrorResponse><Error><Code>ValidationError</Code><Message>no {}</Message></Error></ErrorResponse>"
+
+
+class CloudFormation(BaseHTTPRequestHandler):
+    """Knows one stack, mine, and answers as CloudFormation does; moto's needs more than the rest of the suite."""
+
+    def do_POST(self) -> None:
+        asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        name = asked["StackName"][0]
+        is_there = name == "mine"
+        body = (_described() if is_there else NO_SUCH.format(name)).encode()
+        self.send_response(200 if is_there else 400)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def _described() -> str:
+    outputs = _members("Output", OUTPUTS)
+    members = f"<Outputs>{outputs}</Outputs><Parameters>{_members('Parameter', PARAMETERS)}</Parameters>"
+    stack = f"<member><StackName>mine</StackName>{members}</member>"
+    result = f"<DescribeStacksResult><Stacks>{stack}</Stacks></DescribeStacksResult>"
+    return f"<DescribeStacksResponse>{result}</DescribeStacksResponse>"
+
+
+def _members(kind: str, values: dict[str, str]) -> str:
+    pairs = (f"<{kind}Key>{name}</{kind}Key><{kind}Value>{value}</{kind}Value>" for name, value in values.items())
+    return "".join(f"<member>{pair}</member>" for pair in pairs)
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variables, and no local stack of whoever runs the tests."""
+    for name in ("ITEMS_TABLE", "CURSOR_TABLE", "CONTROL_TABLE", "QUEUE_KEY", "SEQ_KEY", "CONSUMER"):
+        monkeypatch.delenv(f"STREAM_SORT_{name}", raising=False)
+    monkeypatch.setattr(places, "_local", lambda: None)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), CloudFormation)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_stack_names_tables_keys_and_functions(endpoint: str) -> None:
+    found = connect(stack="mine", endpoint_url=endpoint)
+    settings = found.settings
+    assert (settings.items_table, settings.cursor_table, found.control_table) == ("its", "crs", "ctl")
+    assert (settings.queue_key, settings.seq_key, settings.first_seq) == ("lane", "n", 5)
+    assert found.output("ProcessFunction") == "prc"
+    with pytest.raises(SettingsError, match="SinkQueueUrl is not known"):
+        found.output("SinkQueueUrl")
+    found.close()
+
+
+def test_an_option_goes_before_a_variable_and_that_before_the_stack(
+    endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAM_SORT_ITEMS_TABLE", "variable")
+    monkeypatch.setenv("STREAM_SORT_CURSOR_TABLE", "variable")
+    found = connect(stack="mine", endpoint_url=endpoint, items_table="option")
+    assert (found.settings.items_table, found.settings.cursor_table, found.control) == ("option", "variable", "ctl")
+    found.close()
+
+
+def test_a_stack_that_is_not_there_is_one_line_with_the_region(endpoint: str) -> None:
+    told = Line().error("status", "--stack", "other", "--endpoint-url", endpoint)
+    assert "--stack other: no other" in told
+    assert "eu-west-1" in told
+
+
+def test_nothing_named_is_one_line_with_the_next_step() -> None:
+    told = Line().error("status")
+    assert "--stack NAME" in told
+    assert "stream-sort local up" in told
+
+
+def test_a_profile_that_is_not_there_is_one_line() -> None:
+    words = ("--items-table", "Items", "--cursor-table", "Cursor", "--profile", "nobody")
+    assert "--profile nobody" in Line().error("status", *words)
+
+
+def test_a_table_alone_is_not_enough() -> None:
+    assert "--cursor-table" in Line().error("status", "--items-table", "Items")
+
+
+def test_the_control_table_is_asked_for_where_it_is_needed() -> None:
+    found = connect(items_table="Items", cursor_table="Cursor")
+    with pytest.raises(SettingsError, match="--control-table"):
+        _ = found.control_table
+    assert isinstance(found.sorter, StreamSorter)
+    found.close()
+    assert found.place.made == []
+
+
+def test_an_endpoint_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAM_SORT_DEADLINE", "0.1")
+    words = ("--items-table", "Items", "--cursor-table", "Cursor", "--endpoint-url", "http://127.0.0.1:9")
+    assert "127.0.0.1:9" in Line().error("status", *words)
+    assert Line().error("status", "--endpoint-url", "http://127.0.0.1:9", "--stack", "mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain é 漢", "plain é 漢"),
+        ("\x1b[31m", r"\x1b[31m"),
+        ("a\nb\r\t", r"a\nb\r\t"),
+        ("\x9b\x7f", r"\x9b\x7f"),
+        ("\u202e\u2066\u2028", r"\u202e\u2066\u2028"),
+    ],
+)
+def test_control_characters_are_shown(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.parametrize("text", ["ada", "my queue", "it's", "\x1b[2J'\\", "$(rm)", "", "é"])
+def test_a_word_comes_through_a_shell_as_it_is(text: str) -> None:
+    done = subprocess.run(["bash", "-c", f"printf %s {shell_word(text)}"], capture_output=True, check=True)
+    assert done.stdout.decode() == text
+
+
+def test_markup_in_a_cell_is_text() -> None:
+    from rich.console import Console  # noqa: PLC0415  # loaded by tables only
+
+    screen = Console(width=80, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+    with screen.file:
+        screen.print(make_table(("[red]a",), [["[bold]b[/]"], [1234]]))
+    told = screen.export_text()
+    assert "[red]a" in told
+    assert "[bold]b[/]" in told
+    assert "1,234" in told
+
+
+def test_values_of_ours_are_json() -> None:
+    assert jsonable({"a": [range(2, 4)], "p": GapPolicy(5)}) == {
+        "a": [{"from": 2, "through": 3}],
+        "p": "skip after 5 seconds",
+    }

@@ -1,0 +1,180 @@
+"""`stream-sort consumers | trim` on moto's tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.functional.operator_desk import OperatorDesk
+
+if TYPE_CHECKING:
+    from stream_sort import StreamSorter
+
+
+@pytest.fixture
+def desk(sorter: StreamSorter) -> OperatorDesk:
+    """Two queues, all consumed by billing, which was left alone since."""
+    desk = OperatorDesk(sorter)
+    desk.put("ada", 0, 1, 2, 3)
+    desk.put("bob", 0, 1)
+    desk.deliver("ada", "bob")
+    leave_alone(desk, "ada", "bob")
+    return desk
+
+
+def leave_alone(desk: OperatorDesk, *queues: str) -> None:
+    """Let the last commits of queues lie an hour back."""
+    control = desk.sorter.stores.control("Control")
+    for row in control.checkpoints("billing", queues).values():
+        control.commit(row, replace(row, version=row.version + 1, committed_at=(row.committed_at or 0.0) - 3_600))
+
+
+def checkpoints(desk: OperatorDesk) -> tuple[int, int]:
+    return desk.consumer.checkpoint("ada"), desk.consumer.checkpoint("bob")
+
+
+def test_consumers_are_listed_with_their_lag_and_troubles(desk: OperatorDesk) -> None:
+    desk.put("ada", 4, 5)
+    desk.put("bob", 2)
+    desk.bury("ada", 4)
+    desk.clerk.poison = {2}
+    desk.consumer = desk.hire("park")
+    desk.deliver("bob")
+    (one,) = desk.told("consumers", "list")
+    counts = [one[name] for name in ("consumer", "start", "queues", "behind", "lag", "parked", "dead")]
+    assert counts == ["billing", "earliest", 2, 1, 1, 1, 1]
+    shown = desk.run("consumers", "list").stdout
+    assert re.search(r"billing +earliest +\S+ \S+Z +2 +1 +1 +1 +1 +\S+ \S+Z", shown)
+
+
+def test_where_nobody_consumes_the_list_says_so(sorter: StreamSorter) -> None:
+    assert OperatorDesk(sorter).run("consumers", "list").stdout.startswith("no consumer is registered")
+
+
+@pytest.mark.parametrize(
+    ("target", "after"),
+    [
+        (("ada", "--to", "earliest"), (-1, 1)),
+        (("--all", "--to", "1"), (0, 0)),
+        (("--match", "b*", "--by", "-1"), (3, 0)),
+        (("ada", "bob", "--by", "-9"), (-1, -1)),
+    ],
+)
+def test_a_reset_moves_the_checkpoints_it_names(
+    desk: OperatorDesk, target: tuple[str, ...], after: tuple[int, int]
+) -> None:
+    done = desk.run("consumers", "reset", *target, "--yes")
+    assert done.exit_code == 0, done.output
+    assert checkpoints(desk) == after
+
+
+def test_a_reset_says_what_it_does_and_shows_what_it_did(desk: OperatorDesk) -> None:
+    done = desk.run("consumers", "reset", "--all", "--to", "earliest", "--yes")
+    assert "Reset consumer billing in 2 queues: " in done.stderr
+    assert "6 messages will come again, 0 will be passed over." in done.stderr
+    assert re.search(r"ada +3 +-1 +3 +reset", done.stdout)
+    desk.deliver("ada")
+    assert desk.clerk.seqs("ada") == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+def test_a_dry_run_asks_nothing_and_changes_nothing(desk: OperatorDesk) -> None:
+    (one,) = desk.told("consumers", "reset", "ada", "--to", "1", "--dry-run")
+    assert [one[name] for name in ("queue", "old", "new", "outcome")] == ["ada", 3, 0, "planned"]
+    assert checkpoints(desk) == (3, 1)
+
+
+def test_a_no_changes_nothing(desk: OperatorDesk) -> None:
+    done = desk.run("consumers", "reset", "--all", "--to", "earliest", answer="n\n")
+    assert (done.exit_code, checkpoints(desk)) == (1, (3, 1))
+
+
+def test_a_consumer_at_work_is_reset_by_force_only(desk: OperatorDesk) -> None:
+    desk.put("ada", 4)
+    desk.deliver("ada")
+    asked = desk.run("consumers", "reset", "ada", "--to", "earliest", "--yes")
+    assert asked.exit_code == 1
+    (line,) = asked.stderr.splitlines()
+    assert line.startswith("stream-sort: consumer 'billing' is at work: queue 'ada' moved within the last 300 seconds")
+    assert checkpoints(desk) == (4, 1)
+    assert desk.run("consumers", "reset", "ada", "--to", "earliest", "--yes", "--force").exit_code == 0
+    assert checkpoints(desk) == (-1, 1)
+
+
+def test_a_reset_with_nothing_to_do_says_so(desk: OperatorDesk) -> None:
+    done = desk.run("consumers", "reset", "--all", "--to", "latest")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == "nothing to reset: every checkpoint is there already\n"
+    assert desk.told("consumers", "reset", "--match", "zzz*", "--to", "earliest") == []
+
+
+def test_a_retired_consumer_is_listed_no_more(desk: OperatorDesk) -> None:
+    desk.put("ada", 4)
+    done = desk.run("consumers", "retire", "billing", "--yes")
+    assert (done.exit_code, done.stdout) == (0, "retired: billing\n")
+    assert "it lags by 1 message in 1 queue" in done.stderr
+    assert desk.told("consumers", "list") == []
+
+
+def test_a_trim_deletes_what_all_consumers_passed_and_refuses_the_rest(desk: OperatorDesk) -> None:
+    desk.put("ada", 4)
+    refused = desk.run("trim", "ada", "--through", "4", "--yes")
+    assert refused.exit_code == 1
+    assert "stream-sort: queue 'ada' cannot be trimmed through 4: consumer 'billing' stands at 3" in refused.stderr
+    assert desk.told("trim", "ada", "--through", "2", "--yes") == {"queue": "ada", "through": 2, "deleted": 3}
+    assert [one["seq"] for one in desk.sorter.read("ada")] == [3, 4]
+
+
+def test_a_trim_asks_first(desk: OperatorDesk) -> None:
+    done = desk.run("trim", "ada", "--through", "2", answer="n\n")
+    assert done.exit_code == 1
+    assert "Delete the messages of queue ada through seq 2, for good; it stands at 3." in done.stderr
+    assert len(list(desk.sorter.read("ada"))) == 4
+
+
+def test_without_a_control_table_a_trim_wants_to_hear_that_there_are_no_consumers(desk: OperatorDesk) -> None:
+    del desk.env["STREAM_SORT_CONTROL_TABLE"]
+    assert "no control table is named" in desk.run("trim", "ada", "--through", "2", "--yes").stderr
+    assert desk.run("trim", "ada", "--through", "2", "--yes", "--no-consumers").exit_code == 0
+    assert len(list(desk.sorter.read("ada"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["consumers", "reset", "--to", "earliest"], 2, "which queues?"),
+        (["consumers", "reset", "ada"], 2, "give --to or --by"),
+        (["consumers", "reset", "ada", "--to", "1", "--by", "1"], 2, "give --to or --by"),
+        (["consumers", "reset", "ada", "--to", "noon"], 2, "it must be 'earliest', 'latest' or a seq"),
+        (["consumers", "reset", "eve", "--to", "latest"], 1, "queue 'eve' has no cursor"),
+        (["consumers", "reset", "ada", "--to", "0", "--consumer", "x"], 1, "no consumer 'x' is registered"),
+        (["consumers", "reset", "ada", "--to", "0", "--consumer", "a b"], 1, "a name has 1 to 64 letters"),
+        (["consumers", "retire", "biling", "--yes"], 1, "no consumer 'biling' is registered; there are 'billing'"),
+        (["trim", "ada", "--through", "1", "--no-consumers"], 2, "the control table is Control"),
+        (["trim", "eve", "--through", "1", "--yes"], 1, "queue 'eve' has no cursor"),
+        (["trim", "ada", "--through", "9", "--yes"], 1, "released up to seq 3"),
+    ],
+)
+def test_what_cannot_be_is_one_clear_line(desk: OperatorDesk, arguments: list[str], code: int, told: str) -> None:
+    done = desk.run(*arguments)
+    assert (done.exit_code, done.stdout) == (code, "")
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("stream-sort: ")
+    assert told in line
+
+
+def test_a_hostile_queue_name_reaches_no_terminal(desk: OperatorDesk) -> None:
+    name = "a [red]b[/red] \u202ec"
+    desk.put(name, 0)
+    for arguments in (("consumers", "reset", name, "--to", "latest", "--yes"), ("late", "list", name)):
+        done = desk.run(*arguments)
+        assert done.exit_code == 0
+        assert "\u202e" not in done.output
+    shown = desk.run("consumers", "reset", "--all", "--by", "-9", "--dry-run")
+    assert "a [red]b[/red] \\u202ec" in shown.stdout
+    raw = desk.run("consumers", "reset", name, "--by", "-9", "--dry-run", "--json").stdout
+    assert "\u202e" not in raw
+    assert json.loads(raw)[0]["queue"] == name

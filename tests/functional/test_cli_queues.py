@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stream_sort import OrderedConsumer, StreamSorter
+from stream_sort.cli import messages, queues, status
+from tests.functional.command_line import VARIABLES, Line, examples_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort import Batch
+    from tests.functional.conftest import Table
+
+HOSTILE = "\x1b[2Jevil\u202e"
+
+
+@pytest.fixture
+def line(dynamo: Table, sorter: StreamSorter, monkeypatch: pytest.MonkeyPatch) -> Line:
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    assert dynamo.client
+    OrderedConsumer("process", sorter=sorter).create_tables()
+    return Line()
+
+
+@pytest.fixture
+def put(sorter: StreamSorter) -> Callable[..., None]:
+    def put(queue: str, *seqs: int) -> None:
+        sorter.put_many({"queue": queue, "seq": seq} for seq in seqs)
+
+    return put
+
+
+def consume(sorter: StreamSorter, *names: str, poison: int | None = None) -> None:
+    def handle(batch: Batch) -> None:
+        if poison in batch.seqs:
+            raise ValueError(f"no \x1b way with {poison}")
+
+    consumer = OrderedConsumer("process", handle, sorter=sorter)
+    for name in names:
+        consumer.catch_up(name)
+
+
+def test_status_shows_the_worst_first(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    put("fine", 0, 1)
+    put("gapped", 0, 2, 3)
+    put("stuck", 0, 1)
+    consume(sorter, "fine", "gapped")
+    consume(sorter, "stuck", poison=1)
+    put("behind", 0)
+    told = line.run("status").stdout
+    names = ("stuck", "gapped", "behind", "fine")
+    assert sorted(names, key=told.index) == list(names)
+    assert "process at 1" in told
+    assert "4 queues: 1 parked, 1 waiting for a seq, 2 not all consumed" in told
+    assert "\x1b" not in told
+
+
+def test_a_queue_that_was_freed_is_not_said_to_wait(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    put("freed", 0, 2)
+    put("waits", 0, 2)
+    time.sleep(0.01)
+    sorter.skip("freed", 1)
+    told = line.run("status").stdout
+    assert "2 queues: 0 parked, 1 waiting for a seq" in told
+    assert "?: has moved since it began to wait" in told
+    assert [one["in_doubt"] for one in line.json("status")["lines"]] == [False, True]
+    deep = {one["queue"]: one["gap_age"] is None for one in line.json("status", "--deep")["lines"]}
+    assert deep == {"freed": True, "waits": False}
+
+
+def test_status_as_json_tells_everything(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    put("gapped", 0, 2, 3)
+    consume(sorter, "gapped")
+    seen = line.json("status", "--deep")
+    (queue,) = seen["lines"]
+    assert seen["consumers"] == ["process"]
+    assert (queue["position"], queue["highest"], queue["waiting"], queue["lag"]) == (0, 3, 2, {"process": 0})
+    assert queue["gap_age"] >= 0
+    assert line.json("status")["lines"][0]["highest"] is None
+
+
+def test_status_reads_each_row_once_and_no_items(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    for number in range(250):
+        put(f"q{number}", 0)
+    consume(sorter, "q0")
+    seen = line.json("status")
+    print(f"status over 250 queues, 1 consumer: {seen['requests']} requests")
+    assert len(seen["lines"]) == 250
+    # One page of cursor rows, the consumers, three hundreds of checkpoints.
+    assert seen["requests"] == 1 + 1 + 3
+
+
+def test_status_shows_as_many_as_asked_for_and_says_so(line: Line, put: Callable[..., None]) -> None:
+    for name in ("app-1", "app-2", "app-3", "other"):
+        put(name, 0)
+    told = line.run("status", "--match", "app-*", "--limit", "2").stdout
+    assert "other" not in told
+    assert "1 more are not shown" in told
+    assert [queue["queue"] for queue in line.json("status", "--match", "app-*")["lines"]] == ["app-1", "app-2", "app-3"]
+
+
+def test_status_without_a_control_table_shows_positions(
+    line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("ada", 0)
+    monkeypatch.delenv("STREAM_SORT_CONTROL_TABLE")
+    assert line.json("status")["lines"][0]["position"] == 0
+
+
+def test_status_watched_tells_rates_until_ctrl_c(
+    line: Line, put: Callable[..., None], sorter: StreamSorter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    naps = []
+
+    def nap(_: float) -> None:
+        naps.append(1)
+        if len(naps) > 1:
+            raise KeyboardInterrupt
+        sorter.put({"queue": "ada", "seq": 1})
+
+    put("ada", 0)
+    monkeypatch.setattr(status.time, "sleep", nap)
+    told = line.run("status", "--watch", "--json", code=130).stdout.splitlines()
+    assert [json.loads(one)["lines"][0]["position"] for one in told] == [0, 1]
+    assert json.loads(told[1])["lines"][0]["rate"] > 0
+
+
+def test_explain_says_what_is_missing_and_the_command_that_frees_the_queue(
+    line: Line, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    put("my queue", 0, 1, 4, 5, 9)
+    consume(sorter, "my queue")
+    told = line.run("explain", "my queue").stdout
+    assert "released through seq 1" in told
+    assert "It waits for seq 2-3, since " in told
+    assert "2 gaps in all" in told
+    assert "3 messages, up to seq 9" in told
+    assert "nobody skips the gap" in told
+    assert "Consumer 'process' has done all through seq 1; nothing is due" in told
+    command = told.splitlines()[-1].strip()
+    assert command == "stream-sort skip 'my queue' 2-3"
+    line.run(*shlex.split(command)[1:], "--yes")
+    assert sorter.position("my queue") == 5
+
+
+def test_explain_says_why_a_consumer_does_not_get_on(
+    line: Line, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    put("ada", 0, 1, 2)
+    consume(sorter, "ada", poison=1)
+    told = line.run("explain", "ada").stdout
+    assert "parked at seq 1, since" in told
+    assert r"ValueError: no \x1b way with 1" in told
+    assert "stream-sort parked redrive ada --consumer process" in told
+    assert line.json("explain", "ada")["consumers"][0]["parked"]["seq"] == 1
+
+
+def test_explain_tells_when_the_policy_acts(line: Line, put: Callable[..., None]) -> None:
+    put("ada", 0, 2)
+    line.run("policy", "ada", "--set", "skip after 3600 seconds", "--yes")
+    assert "skip after 3600 seconds: it acts at 20" in line.run("explain", "ada").stdout
+
+
+def test_explain_names_the_command_for_a_message_that_nobody_released(
+    line: Line, dynamo: Table, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    put("ada", 0)
+    dynamo.client.put_item(TableName="Items", Item={"queue": {"S": "ada"}, "seq": {"N": "1"}})
+    told = line.run("explain", "ada").stdout
+    assert "Seq 1 is stored but not released" in told
+    command = next(one.strip() for one in told.splitlines() if "stream-sort" in one)
+    assert command == "stream-sort advance ada"
+    assert "1 released; position 1" in line.run("advance", "ada", "--yes").stdout
+    assert sorter.position("ada") == 1
+
+
+def test_the_command_of_explain_has_the_options_that_lead_to_the_tables(
+    line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("ada", 1)
+    monkeypatch.delenv("STREAM_SORT_ITEMS_TABLE")
+    told = line.run("explain", "ada", "--items-table", "Items").stdout
+    assert "stream-sort skip ada 0 --items-table Items" in told
+
+
+def test_explain_of_an_unknown_queue_is_an_error(line: Line) -> None:
+    assert "ada" in line.error("explain", "ada")
+
+
+def test_gaps_are_listed(line: Line, put: Callable[..., None]) -> None:
+    put("ada", 0, 2, 5)
+    assert line.json("gaps", "ada")["gaps"] == [{"from": 1, "through": 1}, {"from": 3, "through": 4}]
+    assert "through" in line.run("gaps", "ada").stdout
+    assert line.run("gaps", "none").stdout == "no gaps\n"
+
+
+def test_skip_asks_first_and_changes_nothing_without_a_yes(
+    line: Line, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    put("ada", 0, 2)
+    for answer in ("n\n", ""):
+        result = line.run("skip", "ada", "1", given=answer, code=1)
+        assert "give up" in result.stderr
+        assert "nothing was changed" in result.stderr
+    assert sorter.position("ada") == 0
+    assert "1 seqs skipped, 2 released; position 0 -> 2" in line.run("skip", "ada", "1", given="y\n").stdout
+
+
+def test_skip_takes_ranges_or_all_gaps(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    put("ada", 3, 6, 9)
+    assert line.json("skip", "ada", "0-2", "4..5", "--yes")["skipped"] == [0, 1, 2, 4, 5]
+    line.run("skip", "ada", "--all-gaps", "--yes", "--reason", "gone")
+    assert sorter.position("ada") == 9
+
+
+@pytest.mark.parametrize(
+    "words", [["x"], ["5-2"], [], ["1", "--all-gaps"], ["0-99999999999"], ["0-99999999999999999999"], ["1-"], ["1e3"]]
+)
+def test_skip_refuses_what_are_no_seqs(line: Line, words: list[str]) -> None:
+    line.error("skip", "ada", *words, "--yes", code=2)
+
+
+def test_a_policy_is_set_and_shown_by_pattern(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    for name in ("app-1", "app-2", "other"):
+        put(name, 0)
+    told = line.json("policy", "--match", "app-*", "--set", "skip after 5 seconds", "--yes")
+    assert told == {"app-1": "skip after 5 seconds", "app-2": "skip after 5 seconds"}
+    assert str(sorter.policy("other")) == "wait"
+    assert "wait" in line.run("policy", "other").stdout
+    assert "skip after" in line.error("policy", "other", "--set", "never", "--yes", code=2)
+
+
+def test_nudge_touches_the_row_of_each_queue(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    put("ada", 0)
+    put("bob", 0)
+    assert line.json("nudge", "--all", "--yes") == {"ada": "nudged", "bob": "nudged"}
+    rows = [sorter.stores.cursors.get(name) for name in ("ada", "bob")]
+    assert [row.nudges for row in rows if row] == [1, 1]
+
+
+def test_a_queue_that_cannot_be_nudged_keeps_no_other_one_back(line: Line, put: Callable[..., None]) -> None:
+    put("ada", 0)
+    result = line.run("nudge", "none", "ada", "--yes", code=1)
+    assert result.stdout == "ada: nudged\n"
+    assert result.stderr.splitlines()[-1].startswith("stream-sort: queue 'none' has no cursor")
+
+
+def test_no_queue_named_is_bad_usage(line: Line) -> None:
+    for command in ("nudge", "advance", "policy"):
+        assert "which queues" in line.error(command, code=2)
+
+
+def test_a_hostile_name_is_shown_and_not_obeyed(line: Line, dynamo: Table) -> None:
+    dynamo.client.put_item(
+        TableName="Cursor", Item={"queue": {"S": HOSTILE}, "seq": {"N": "1"}, "_ss_first_seq": {"N": "0"}}
+    )
+    for words in (["status"], ["status", "--json"], ["explain", HOSTILE], ["gaps", HOSTILE], ["policy", HOSTILE]):
+        result = line.runner.invoke(line.app, words)
+        assert not set(result.stdout + result.stderr) & {"\x1b", "\u202e"}, words
+
+
+def test_a_table_that_is_not_there_is_one_line(line: Line) -> None:
+    assert "'Nothing'" in line.error("status", "--cursor-table", "Nothing")
+
+
+@pytest.mark.parametrize("command", [status.status, *queues.COMMANDS, *messages.COMMANDS], ids=lambda one: one.__name__)
+def test_every_command_has_an_example_that_runs(
+    command: Callable[..., None],
+    line: Line,
+    put: Callable[..., None],
+    tmp_path: object,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(str(tmp_path))
+    (tmp_path / "messages.jsonl").write_text('{"queue": "ada", "seq": 100}\n')  # type: ignore[operator]
+    put("ada", *range(100))
+    (example,) = examples_of(command.__doc__ or "")
+    assert f"Example: {example}" in " ".join(line.run(command.__name__, "--help").stdout.split())
+    program, *words = shlex.split(example)
+    assert program == "stream-sort"
+    line.run(*words)
+    if command.__name__ not in {"read", "tail"}:
+        line.json(*words)
