@@ -13,18 +13,21 @@ if TYPE_CHECKING:
     from stream_sort.bootstrap import StreamSorter
     from stream_sort.consumer import Pace
     from stream_sort.core.batch import Batch, Transaction
-    from stream_sort.core.consumption import DeadLetter, Parked
+    from stream_sort.core.consumption import DeadLetter, Parked, Reset
     from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
     from stream_sort.core.policy import GapPolicy
     from stream_sort.errors import (
         AccessDenied,
         ArchiveDamaged,
         CheckpointConflict,
+        ConsumerActive,
+        ConsumerNotFound,
         CredentialsError,
         CursorLost,
         EffectRefused,
         ExportDamaged,
         FileMissing,
+        FunctionFailed,
         HandlerProblem,
         InvalidInput,
         InvalidMessage,
@@ -61,12 +64,15 @@ __all__ = [
     "ArchiveDamaged",
     "Batch",
     "CheckpointConflict",
+    "ConsumerActive",
+    "ConsumerNotFound",
     "CredentialsError",
     "CursorLost",
     "DeadLetter",
     "EffectRefused",
     "ExportDamaged",
     "FileMissing",
+    "FunctionFailed",
     "GapPolicy",
     "HandlerProblem",
     "InvalidInput",
@@ -88,6 +94,7 @@ __all__ = [
     "QueueNotFound",
     "QueueState",
     "ReplayFailed",
+    "Reset",
     "SequenceConflict",
     "SettingsError",
     "Skip",
@@ -115,6 +122,7 @@ _HOMES = {
     "Transaction": "core.batch",
     "DeadLetter": "core.consumption",
     "Parked": "core.consumption",
+    "Reset": "core.consumption",
     "Advance": "core.outcomes",
     "LateMessage": "core.outcomes",
     "PutResult": "core.outcomes",

@@ -15,12 +15,13 @@ from stream_sort.core.records import Cursor
 from stream_sort.delivery import Delivery
 from stream_sort.errors import CheckpointConflict, InvalidInput, NotParked, SettingsError, StreamSortError
 from stream_sort.letters import Letters
+from stream_sort.resetter import Resetter, Target
 from stream_sort.verdict import no_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from stream_sort.core.consumption import Parked, Served
+    from stream_sort.core.consumption import Parked, Reset, Served
     from stream_sort.desk import Desk
     from stream_sort.registrar import Registrar
 
@@ -124,7 +125,8 @@ class Consumer:
     def discard(self, queue: str, seq: int, reason: str) -> None:
         """Give up for good on a message that is dead, or on the one a queue is parked at; the queue then goes on.
 
-        A queue that is parked because its tables are damaged has no message to give up: repair the tables.
+        A queue that is parked because its tables are damaged has no message to give up: repair the tables. One that is
+        parked because others trimmed it, while this consumer was retired, goes on behind what is trimmed.
         """
         check_seq(seq)
         if not isinstance(reason, str) or not reason or not is_text(reason) or len(reason.encode()) > MAX_REASON:
@@ -134,8 +136,8 @@ class Consumer:
         if dead:
             letter = dead[0]
             done = self._desk.control.settle(self.name, letter, replace(letter, discarded=reason))
-        elif row is not None and row.parked is not None and row.parked.seq == seq and not row.parked.damaged:
-            done = self._pass_over(row, row.parked, reason)
+        elif row is not None and row.parked is not None and (last := self._last_given_up(row.parked, seq)) is not None:
+            done = self._pass_over(row, row.parked, reason, last)
         else:
             raise NotParked(self.name, queue, seq)
         if not done:
@@ -145,19 +147,59 @@ class Consumer:
         """Take the consumer off the list: nothing waits for it, wakes it or counts its lag any more.
 
         Its checkpoints, parked queues and dead letters stay. Run again under its name, it is registered anew and goes
-        on where it was; where a trim went past it meanwhile, its queue is parked at the hole.
+        on where it was; where a trim went past it meanwhile, its queue is parked as `Trimmed`: discard that seq.
         """
         self._registrar.retire(self.name)
 
-    def _pass_over(self, row: Checkpoint, parked: Parked, reason: str) -> bool:
+    def reset(
+        self,
+        to: str | int | None = None,
+        *,
+        by: int | None = None,
+        queues: Iterable[str] | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> list[Reset]:
+        """Set the checkpoints elsewhere: to "earliest", "latest" or the seq to come next, or `by` so many messages.
+
+        In all queues or in those named, within what is released and not trimmed; returns what was changed, or would be.
+        ConsumerActive, and nothing is changed, if it committed there within 5 minutes, unless forced. What lies
+        between comes again, or is passed over; a queue that was parked is so no longer, dead letters stay.
+        """
+        resetter = Resetter(self._desk)
+        plan = list(resetter.plan(Target.of(to, by), queues))
+        if dry_run:
+            return [planned for planned, _ in plan]
+        if not force:
+            resetter.check_idle([planned for planned, _ in plan])
+        done = [resetter.apply(planned, there) for planned, there in plan]
+        for one in done:
+            if one.outcome == "reset" and one.new < one.position:
+                self._wake(one.queue)
+        return done
+
+    def _wake(self, queue: str) -> None:
+        with suppress(StreamSortError):
+            # Should no wake go out, the sweep finds a queue that lags and sleeps.
+            self._desk.waker.wake(queue, 0.0)
+
+    def _last_given_up(self, parked: Parked, seq: int) -> int | None:
+        """The last seq that goes when a parked one is discarded: what is trimmed goes as a whole. None: it may not."""
+        if parked.seq != seq:
+            return None
+        if not parked.damaged:
+            return seq
+        there = self._desk.control.standing(self.name, parked.queue, seq)
+        floor = None if there.cursor is None else there.cursor.floor
+        return floor if floor is not None and seq <= floor and not there.taken else None
+
+    def _pass_over(self, row: Checkpoint, parked: Parked, reason: str, last: int) -> bool:
         desk, now = self._desk, self._desk.clock()
-        new = Checkpoint(row.consumer, row.queue, parked.seq, row.version + 1, desk.new_run(), now)
+        new = Checkpoint(row.consumer, row.queue, last, row.version + 1, desk.new_run(), now)
         letter = DeadLetter(row.queue, parked.seq, parked.error, parked.attempts, now, discarded=reason)
         if not desk.control.commit(row, new, dead=letter).put(new):
             return False
-        with suppress(StreamSortError):
-            # Should no wake go out, the sweep finds a queue that lags and sleeps.
-            desk.waker.wake(row.queue, 0.0)
+        self._wake(row.queue)
         return True
 
     def _take_turns(self, line: deque[Delivery], shift: Shift, time_left: Callable[[], float] | None) -> None:

@@ -22,6 +22,7 @@ from stream_sort.errors import (
     PartlyDone,
     StreamSortError,
     TransactionTooLarge,
+    Trimmed,
     TryLater,
 )
 from stream_sort.parking import Parking
@@ -65,7 +66,7 @@ class Delivery:
         """Do one piece of work, one chunk at most; False when nothing is left to do now."""
         try:
             return self._work()
-        except (MissingItems, CursorLost) as error:
+        except (MissingItems, CursorLost, Trimmed) as error:
             return self._parking.park_damaged(error)
         except StreamSortError as error:
             self._caution.take_back()
@@ -151,14 +152,13 @@ class Delivery:
         end = run_through(after, [item.seq for item in items])
         if end == after:
             found = items[0].seq if items else position + 1
-            raise MissingItems(queue, [range(after + 1, found)])
+            raise self._desk.hole(queue, range(after + 1, found))
         return items[: end - after]
 
     def _settle(self, batch: Batch) -> bool:
         """Call the handler, commit what it did, and see to what it did not do."""
         verdict = verdict_of(self._desk.handler, batch)
-        effects = batch.transaction.effects
-        if batch.after < verdict.done < batch.through and effects:
+        if batch.after < verdict.done < batch.through and verdict.effects:
             # Which effects belong to the finished part is not known: deliver that part again, by itself.
             self._chunk.size = verdict.done - batch.after
             known = HandlerProblem(f"the handler did a batch up to seq {verdict.done}; that part is to come by itself")
@@ -167,7 +167,7 @@ class Delivery:
         error, done = verdict.error, verdict.done
         if done > batch.after:
             try:
-                if not self._place.commit(done, effects):
+                if not self._place.commit(done, verdict.effects):
                     return self._start_over()
                 self._count(batch, done)
             except (EffectRefused, TransactionTooLarge, TryLater) as refused:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stream_sort.errors import MissingItems, StreamSortError, Trimmed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -35,3 +37,10 @@ class Desk:
     waker: Waker
     clock: Clock
     new_run: Callable[[], str]
+
+    def hole(self, queue: str, missing: range) -> StreamSortError:
+        """What is wrong where items are missing: who was retired may come back to a queue that others trimmed."""
+        cursor = self.control.standing(self.terms.name, queue).cursor
+        if cursor is not None and cursor.floor is not None and missing.start <= cursor.floor:
+            return Trimmed(queue, cursor.floor, unread=missing.start)
+        return MissingItems(queue, [missing])

@@ -20,6 +20,9 @@
     │   ├── EffectRefused        a condition of a handler's transaction did not hold
     │   └── TransactionTooLarge  one message's effects do not fit into one transaction
     ├── NotParked                there is nothing to redrive or discard at that place
+    ├── ConsumerNotFound         no consumer of that name is registered
+    ├── ConsumerActive           a consumer is at work where its checkpoints are to be reset
+    ├── FunctionFailed           a function of the stack was asked, and raised
     ├── StoreError               the tables answered with an error
     │   ├── StoreUnavailable     throttled, failing or out of reach until the deadline (retryable)
     │   ├── FileMissing          no file where one should be
@@ -50,11 +53,14 @@ __all__ = [
     "AccessDenied",
     "ArchiveDamaged",
     "CheckpointConflict",
+    "ConsumerActive",
+    "ConsumerNotFound",
     "CredentialsError",
     "CursorLost",
     "EffectRefused",
     "ExportDamaged",
     "FileMissing",
+    "FunctionFailed",
     "HandlerProblem",
     "InvalidInput",
     "InvalidMessage",
@@ -213,10 +219,16 @@ class Trimmed(StreamSortError):
     """Everything up to `floor` was released, consumed and deleted; `seq` is that of a message which came too late.
 
     Of such a message nobody can tell whether it is a repeat or a new one: the one it would be compared with is gone.
+    `unread` is where a consumer stands that was retired when others trimmed, and came back.
     """
 
-    def __init__(self, queue: str, floor: int, *, seq: int | None = None) -> None:
-        if seq is None:
+    def __init__(self, queue: str, floor: int, *, seq: int | None = None, unread: int | None = None) -> None:
+        if unread is not None:
+            problem = (
+                f"queue {queue!r} is trimmed up to seq {floor}, and seq {unread} was not consumed before; look for "
+                f"what is gone in the archive, if there is one: discard({queue!r}, {unread}, reason) gives it up"
+            )
+        elif seq is None:
             problem = (
                 f"queue {queue!r} is trimmed up to seq {floor}; read from there on, and look for what came before "
                 "in the archive, if there is one"
@@ -230,6 +242,7 @@ class Trimmed(StreamSortError):
         self.queue = queue
         self.floor = floor
         self.seq = seq
+        self.unread = unread
 
 
 class NotReleased(StreamSortError):
@@ -337,6 +350,40 @@ class NotParked(StreamSortError):
         self.consumer = consumer
         self.queue = queue
         self.seq = seq
+
+
+class ConsumerNotFound(StreamSortError):
+    """No consumer of that name is registered; `known` are those that are."""
+
+    def __init__(self, consumer: str, known: Sequence[str]) -> None:
+        there = f"there are {', '.join(map(repr, known))}" if known else "there is none at all"
+        super().__init__(f"no consumer {consumer!r} is registered; {there}. It is registered when it first runs")
+        self.consumer = consumer
+        self.known = list(known)
+
+
+class ConsumerActive(StreamSortError):
+    """The consumer committed a moment ago in `queue`, and in `others` more; no checkpoint was reset."""
+
+    def __init__(self, consumer: str, queue: str, *, others: int, seconds: float) -> None:
+        more = f" and {others} more" if others else ""
+        super().__init__(
+            f"consumer {consumer!r} is at work: queue {queue!r}{more} moved within the last {seconds:g} seconds; "
+            "nothing was reset. Stop it first, or force the reset: what it has in hand may then come twice"
+        )
+        self.consumer = consumer
+        self.queue = queue
+        self.others = others
+
+
+class FunctionFailed(StreamSortError):
+    """A function of the stack was invoked, and raised: `kind` is the name of its error, `said` its text."""
+
+    def __init__(self, function: str, kind: str, said: str) -> None:
+        super().__init__(f"function {function!r} failed: {kind}: {said}")
+        self.function = function
+        self.kind = kind
+        self.said = said
 
 
 class StoreError(StreamSortError):

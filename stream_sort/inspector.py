@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.core.policy import GapPolicy
-    from stream_sort.core.records import Cursor
+    from stream_sort.core.records import Cursor, Item
     from stream_sort.ports import ItemStore
 
 PAGE = 1_000
@@ -67,8 +67,7 @@ class Inspector:
             # Trimmed but for the proof that there was a row.
             highest = None
         all_seen = not ahead or highest is None or ahead[-1] >= highest
-        searched = self.items.tombstones(queue, limit)
-        tombstones = [item for item in searched.items if cursor.floor is None or item.seq > cursor.floor]
+        tombstones, all_searched = self._tombstones(cursor, limit)
         gaps = list(gaps_between(position, ahead))
         return QueueState(
             queue=queue,
@@ -80,15 +79,21 @@ class Inspector:
             waiting_since=cursor.gap_since if gaps else None,
             policy=policy,
             skipped=sorted(item.seq for item in tombstones),
-            late=[
-                LateMessage(item.seq, item.late, item.skipped or "")
-                for item in reversed(tombstones)
-                if item.late is not None
-            ],
-            complete=all_seen and not searched.more,
+            late=_late(tombstones),
+            complete=all_seen and all_searched,
             remedy=_remedy(cursor, policy, ahead) + self._below(cursor),
             floor=cursor.floor,
         )
+
+    def late(self, cursor: Cursor, limit: int) -> list[LateMessage]:
+        """The late messages among the highest `limit` slots, the lowest seq first."""
+        return _late(self._tombstones(cursor, limit)[0])
+
+    def _tombstones(self, cursor: Cursor, limit: int) -> tuple[list[Item], bool]:
+        """The highest first, as far as they are not trimmed; and whether all slots were searched."""
+        searched = self.items.tombstones(cursor.queue, limit)
+        kept = [item for item in searched.items if cursor.floor is None or item.seq > cursor.floor]
+        return kept, not searched.more
 
     def _below(self, cursor: Cursor) -> str:
         """What to say of messages from before the start of the queue: written past us, or just before it was opened."""
@@ -100,6 +105,12 @@ class Inspector:
         if cursor.position < cursor.first_seq == self.first_seq:
             told += f", unless open({cursor.queue!r}, first_seq={lowest}) lets the queue start there"
         return told
+
+
+def _late(tombstones: list[Item]) -> list[LateMessage]:
+    return [
+        LateMessage(item.seq, item.late, item.skipped or "") for item in reversed(tombstones) if item.late is not None
+    ]
 
 
 def _remedy(cursor: Cursor, policy: GapPolicy, ahead: list[int]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.core.batch import Batch
 from stream_sort.core.consumption import is_blameless, told
-from stream_sort.errors import CheckpointConflict, EffectRefused, MissingItems, TransactionTooLarge, TryLater
+from stream_sort.errors import CheckpointConflict, EffectRefused, TransactionTooLarge, TryLater
 from stream_sort.verdict import verdict_of
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ class Letters:
     def redrive(self, letter: DeadLetter) -> bool:
         """Try a message again; whether it is dead no longer. What is no fault of its own is no attempt."""
         control, name = self.desk.control, self.desk.terms.name
-        batch = self._batch(letter)
-        error = verdict_of(self.desk.handler, batch).error
+        verdict = verdict_of(self.desk.handler, self._batch(letter))
+        error = verdict.error
         settled = False
         if error is None:
             try:
-                settled = control.settle(name, letter, None, batch.transaction.effects)
+                settled = control.settle(name, letter, None, verdict.effects)
             except (EffectRefused, TransactionTooLarge, TryLater) as refused:
                 error = refused
         if error is not None:
@@ -48,5 +48,5 @@ class Letters:
         queue, seq = letter.queue, letter.seq
         items = self.desk.sorter.stores.items.page(queue, seq - 1, seq, 1).items
         if not items:
-            raise MissingItems(queue, [range(seq, seq + 1)])
+            raise self.desk.hole(queue, range(seq, seq + 1))
         return Batch(queue, seq - 1, seq, (items[0].document,), (seq,), letter.attempts + 1)

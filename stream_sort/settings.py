@@ -111,6 +111,11 @@ class SinkSettings(EnvSettings):
     sink_target: str = ""
 
 
+def variables() -> dict[str, str]:
+    """The STREAM_SORT_* variables that are set, for whoever puts options before them."""
+    return {name: value for name, value in os.environ.items() if name.startswith(PREFIX) and value}
+
+
 def aws_region() -> str | None:
     """The region of AWS_REGION, which Lambda and the other SDKs use and boto3 does not read."""
     return os.environ.get("AWS_REGION") or None

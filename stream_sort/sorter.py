@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.advancer import Advancer, Limits, Reach
 from stream_sort.core.message import MIN_SEQ, KeyNames, check_queue, check_seq, check_seqs, is_text, take_message
-from stream_sort.core.outcomes import Advance, PutResult, QueueState, Skip, Status
+from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
 from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Cursor, Tombstones
+from stream_sort.core.records import Cursor, Item, Tombstones
 from stream_sort.errors import (
     InvalidInput,
     MissingItems,
@@ -166,6 +166,17 @@ class Sorter:
         cursor = self._cursor(queue)
         return self._inspector.explain(cursor, cursor.policy or self._options.gap_policy, limit)
 
+    def late(self, queue: str, limit: int = 10_000) -> list[LateMessage]:
+        """Messages that came after their seqs were skipped, lowest seq first; looks at the highest `limit` slots."""
+        if check_seq(limit, "limit") < 1:
+            raise InvalidInput(f"limit is {limit}; it must be at least 1")
+        return self._inspector.late(self._cursor(queue), limit)
+
+    def slot(self, queue: str, seq: int) -> Item | None:
+        """What is stored at a seq, released or not: a message, or a tombstone and perhaps a late message; or None."""
+        found = self._stores.items.page(check_queue(queue), check_seq(seq) - 1, seq, 1).items
+        return found[0] if found else None
+
     def skip(self, queue: str, seqs: int | Iterable[int], reason: str = "skipped by hand") -> Skip:
         """Give up on those of `seqs` that are missing: put tombstones into their slots, then advance.
 
@@ -208,6 +219,8 @@ class Sorter:
         until the next one is released: it is the proof that the queue had begun, should its cursor row be lost.
         Killed or failed anywhere, the same call finishes it.
         """
+        if control_table is not None:
+            self._stores.check_control(control_table)
         control = None if control_table is None else self._stores.control(control_table)
         trimmer = Trimmer(self._stores.items, self._stores.cursors, control)
         return trimmer.trim(check_queue(queue), check_seq(through, "through"))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from stream_sort.core.batch import Batch
+from stream_sort.core.batch import Batch, Effect, taken_from
 from stream_sort.errors import HandlerProblem, PartlyDone, SettingsError, shown
 
 Handler = Callable[[Batch], Any]
@@ -15,10 +16,14 @@ Handler = Callable[[Batch], Any]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Everything up to `done` is done; `error` kept the rest from it, None if the handler just stopped there."""
+    """Everything up to `done` is done; `error` kept the rest from it, None if the handler just stopped there.
+
+    `effects` are those of the transaction, if anything was done.
+    """
 
     done: int
     error: Exception | None = None
+    effects: tuple[Effect, ...] = ()
 
 
 def check_handler(handler: object) -> Handler:
@@ -28,7 +33,22 @@ def check_handler(handler: object) -> Handler:
         raise SettingsError(f"handler is {shown(handler)}; it must be a function that takes a batch")
     if inspect.iscoroutinefunction(called) or inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         raise SettingsError(f"handler {shown(handler)} is a coroutine or a generator: to call it does nothing yet")
+    if not _takes_one(handler):
+        raise SettingsError(f"handler {shown(handler)} cannot be called with a batch alone; it must take one batch")
     return cast("Handler", handler)
+
+
+def _takes_one(handler: Callable[..., Any]) -> bool:
+    """Whether it can be called with one argument, as far as anybody can tell."""
+    try:
+        signature = inspect.signature(handler)
+    except (ValueError, TypeError):
+        return True
+    try:
+        signature.bind(object())
+    except TypeError:
+        return False
+    return True
 
 
 def no_handler(batch: Batch) -> None:
@@ -37,16 +57,39 @@ def no_handler(batch: Batch) -> None:
 
 
 def verdict_of(handler: Handler, batch: Batch) -> Verdict:
-    """Call the handler. None means that all is done, an int is the last seq done; anything else is a failure."""
+    """Call the handler. None means that all is done, an int is the last seq done; anything else is a failure.
+
+    The handler gets a batch of its own: whatever it does to that, the one given here is as it was.
+    """
+    verdict = _called(handler, batch)
+    if verdict.done == batch.after:
+        return verdict
     try:
-        answer = handler(batch)
+        return replace(verdict, effects=taken_from(batch.transaction))
+    except HandlerProblem as error:
+        return Verdict(batch.after, error)
+
+
+def _called(handler: Handler, batch: Batch) -> Verdict:
+    try:
+        answer = handler(replace(batch))
     except PartlyDone as error:
-        return _partly(batch, error.last_done, error)
+        return _partly(batch, getattr(error, "last_done", None), error)
     except SystemExit as error:
-        return Verdict(batch.after, HandlerProblem(f"the handler ended the process: SystemExit({error.code!r})"))
+        return Verdict(batch.after, HandlerProblem(f"the handler ended the process: SystemExit({shown(error.code)})"))
     except Exception as error:  # noqa: BLE001  # the user's code may raise anything
         return Verdict(batch.after, error)
+    except BaseException as error:
+        if not _is_cancelled(error):
+            raise
+        return Verdict(batch.after, HandlerProblem(f"the handler was cancelled: {shown(error)}"))
     return _answered(batch, answer)
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether a task was cancelled. Who raises that has loaded asyncio; nobody else has to."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 def _answered(batch: Batch, answer: object) -> Verdict:
@@ -55,7 +98,7 @@ def _answered(batch: Batch, answer: object) -> Verdict:
         return Verdict(batch.after, HandlerProblem("the handler answered with a coroutine or a generator: nothing ran"))
     if answer is None:
         return Verdict(batch.through)
-    if not isinstance(answer, int) or isinstance(answer, bool):
+    if not _is_int(answer):
         problem = (
             f"the handler returned {shown(answer)}, which says nothing: a handler returns None, when all is done, "
             "or the last seq it did, as an int"
@@ -72,12 +115,18 @@ def _close(answer: Any) -> None:
 
 def _partly(batch: Batch, last_done: object, error: PartlyDone | None) -> Verdict:
     first, last = batch.seqs[0], batch.seqs[-1]
-    if not isinstance(last_done, int) or isinstance(last_done, bool) or not batch.after <= last_done <= batch.through:
-        problem = f"the handler says it did everything up to {last_done!r}, but was given seqs {first} to {last}"
+    # A plain int: what is compared, and kept, is no stranger's.
+    done = int.__int__(cast("int", last_done)) if _is_int(last_done) else None
+    if done is None or not batch.after <= done <= batch.through:
+        problem = f"the handler says it did everything up to {shown(last_done)}, but was given seqs {first} to {last}"
         return Verdict(batch.after, HandlerProblem(problem))
-    if last_done >= last:
+    if done >= last:
         return Verdict(batch.through)
-    if last_done < first:
+    if done < first:
         nothing = HandlerProblem(f"the handler says it did nothing of seqs {first} to {last}")
         return Verdict(batch.after, error or nothing)
-    return Verdict(last_done, error)
+    return Verdict(done, error)
+
+
+def _is_int(answer: object) -> bool:
+    return issubclass(type(answer), int) and not isinstance(answer, bool)

@@ -6,12 +6,20 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import InvalidInput, shown
+from stream_sort.core.message import is_text
+from stream_sort.errors import HandlerProblem, InvalidInput, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ITEMS = frozenset({"Item", "Key"})
+# What each kind of effect needs.
+KINDS = {
+    "Put": frozenset({"Item"}),
+    "Update": frozenset({"Key", "UpdateExpression"}),
+    "Delete": frozenset({"Key"}),
+    "ConditionCheck": frozenset({"Key", "ConditionExpression"}),
+}
+HOLDERS = frozenset({"Item", "Key", "ExpressionAttributeNames", "ExpressionAttributeValues"})
 EXPRESSIONS = frozenset({"ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues"})
 
 
@@ -24,7 +32,7 @@ class Effect:
     request: dict[str, Any]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Transaction:
     """Collects DynamoDB writes; they are applied together with the checkpoint, all or none, exactly once.
 
@@ -54,22 +62,57 @@ class Transaction:
         return len(self.effects)
 
     def _add(self, kind: str, table: str, request: dict[str, Any], expressions: dict[str, Any]) -> None:
-        if not isinstance(table, str) or not table:
-            raise InvalidInput(f"transaction: a table is named by text, not by {shown(table)}")
-        for name in ITEMS & request.keys():
-            given = request[name]
-            if not isinstance(given, dict) or not all(isinstance(field, str) for field in given):
-                raise InvalidInput(f"transaction: {name} is a dict with text for its names, not {shown(given)}")
-        unknown = expressions.keys() - EXPRESSIONS
-        if unknown:
-            raise InvalidInput(f"transaction: {sorted(unknown)} not known; there are {sorted(EXPRESSIONS)}")
+        effect = Effect(kind, table, request | expressions)
+        _check(effect)
         # A copy: handlers like to fill one dict again and again.
-        self.effects.append(Effect(kind, table, copy.deepcopy(request | expressions)))
+        self.effects.append(copy.deepcopy(effect))
 
 
-@dataclass(slots=True)
+def taken_from(transaction: Transaction) -> tuple[Effect, ...]:
+    """What a handler left in its transaction; HandlerProblem if there is anything but effects."""
+    effects = transaction.effects
+    if not isinstance(effects, list) or not all(isinstance(effect, Effect) for effect in effects):
+        raise HandlerProblem(f"transaction: only put, update, delete and condition add effects, not {shown(effects)}")
+    taken = tuple(effects)
+    for effect in taken:
+        try:
+            _check(effect)
+        except InvalidInput as error:
+            raise HandlerProblem(str(error)) from None
+    return taken
+
+
+def _check(effect: Effect) -> None:
+    """Raise InvalidInput for what can be no effect, whatever its values are."""
+    if not _is_written(effect.table):
+        raise InvalidInput(f"transaction: a table is named by text, not by {shown(effect.table)}")
+    needed = KINDS.get(effect.kind) if isinstance(effect.kind, str) else None
+    if needed is None or not isinstance(effect.request, dict) or not needed <= effect.request.keys():
+        raise InvalidInput(f"transaction: {shown(effect)} is no effect; use put, update, delete and condition")
+    unknown = effect.request.keys() - needed - EXPRESSIONS
+    if unknown:
+        raise InvalidInput(f"transaction: {shown(unknown)} not known; there are {sorted(EXPRESSIONS)}")
+    for name, given in effect.request.items():
+        if name in HOLDERS:
+            _check_holder(name, given)
+        elif not _is_written(given):
+            raise InvalidInput(f"transaction: {name} is text, not {shown(given)}")
+
+
+def _check_holder(name: str, given: object) -> None:
+    if not isinstance(given, dict) or not all(isinstance(field, str) for field in given):
+        raise InvalidInput(f"transaction: {name} is a dict with text for its names, not {shown(given)}")
+    if name == "ExpressionAttributeNames" and not all(map(_is_written, [*given, *given.values()])):
+        raise InvalidInput(f"transaction: {name} is a dict of texts, not {shown(given)}")
+
+
+def _is_written(text: object) -> bool:
+    return isinstance(text, str) and bool(text) and is_text(text)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
-    """Messages of one queue, in order, nothing missing; skipped seqs are left out.
+    """Messages of one queue, in order, nothing missing; skipped seqs are left out. It cannot be changed.
 
     It covers `(after, through]`. `attempt` is 1 the first time, more when these messages failed before.
     """

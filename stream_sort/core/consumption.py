@@ -100,6 +100,22 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """A checkpoint that is to be set elsewhere: from `old` to `new`, in a queue that is released up to `position`.
+
+    `active` says that the consumer committed there a moment ago. `outcome` is "planned", "reset", or "overtaken": the
+    consumer moved meanwhile, and nothing was changed.
+    """
+
+    queue: str
+    old: int
+    new: int
+    position: int
+    active: bool = False
+    outcome: str = "planned"
+
+
+@dataclass(frozen=True, slots=True)
 class ParkedPage:
     """Some parked queues of a listing, and where to go on (None: this was the last page)."""
 

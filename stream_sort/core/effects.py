@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.limits import MAX_EFFECTS, MAX_ITEM_BYTES, MAX_KEY_BYTES, MAX_TRANSACTION_BYTES
+from stream_sort.core.limits import (
+    MAX_EFFECTS,
+    MAX_EXPRESSION_BYTES,
+    MAX_ITEM_BYTES,
+    MAX_KEY_BYTES,
+    MAX_TRANSACTION_BYTES,
+)
 from stream_sort.core.wire import Unstorable, canonical_entries, entries_of, size_of
 from stream_sort.errors import EffectRefused, TransactionTooLarge
 
@@ -69,6 +75,7 @@ def _action(effect: Effect) -> dict[str, Any]:
     request: dict[str, Any] = {"TableName": effect.table}
     for name, given in effect.request.items():
         if name not in VALUES:
+            _check_expression(name, given)
             request[name] = given
             continue
         try:
@@ -80,6 +87,11 @@ def _action(effect: Effect) -> dict[str, Any]:
     if "Item" in request:
         _check_item(request["Item"])
     return {effect.kind: request}
+
+
+def _check_expression(name: str, given: object) -> None:
+    if isinstance(given, str) and len(given.encode()) > MAX_EXPRESSION_BYTES:
+        raise Unstorable(f"{name}: over the {MAX_EXPRESSION_BYTES:,} bytes of an expression")
 
 
 def _check_key(key: dict[str, Value]) -> None:

@@ -74,7 +74,8 @@ class HandlerFile:
 def _bound_by(statement: ast.stmt) -> list[str]:
     """The names that a statement at the top level of a module binds."""
     match statement:
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+        # One that is async binds its name, too; why it cannot be called is said when it is tried.
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return [name]
         case ast.Assign(targets=targets):
             return [target.id for target in targets if isinstance(target, ast.Name)]

@@ -18,12 +18,16 @@ def _none() -> int:
     return 0
 
 
+def _nothing(table: str) -> None:
+    """The first call says so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The tables of one sorter.
 
     `cursor_table` is the name in its stream's records, empty where there is no stream; `requests` tells how many
-    requests were made so far.
+    requests were made so far. `check_control` raises for a control table that is not there, where no call would.
     """
 
     items: ItemStore
@@ -33,3 +37,4 @@ class Stores:
     create_tables: Callable[[], None]
     cursor_table: str = ""
     requests: Callable[[], int] = _none
+    check_control: Callable[[str], None] = _nothing

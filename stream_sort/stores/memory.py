@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import clone
 from stream_sort.core.records import Cursor, CursorPage, Head, Item, Look, Move, Page, QueuePage
+from stream_sort.core.table_names import check_table_name
+from stream_sort.errors import TableNotFound
 from stream_sort.ports import Stores
 from stream_sort.stores.memory_control import MemoryControl, MemoryControlStore
 
@@ -48,13 +50,25 @@ class MemoryTables:
     def stores(self) -> Stores:
         """The ports onto these tables."""
         return Stores(
-            MemoryItemStore(self), MemoryCursorStore(self), MemoryHeadReader(self), self.control, lambda: None
+            MemoryItemStore(self),
+            MemoryCursorStore(self),
+            MemoryHeadReader(self),
+            self.control,
+            lambda: None,
+            check_control=self.check_control,
         )
 
     def control(self, table: str) -> MemoryControlStore:
-        """The port onto a control table."""
+        """The port onto a control table; it is there from then on."""
+        check_table_name(table)
         with self.lock:
             return MemoryControlStore(self, self.controls.setdefault(table, MemoryControl()))
+
+    def check_control(self, table: str) -> None:
+        """TableNotFound for a control table that nobody ever used: a name that is not quite right has no consumers."""
+        with self.lock:
+            if check_table_name(table) not in self.controls:
+                raise TableNotFound(f"no table {table!r} in memory; no consumer was made with it", table=table)
 
     def queue(self, name: str) -> MemoryQueue:
         """The slots of a queue, empty if it holds nothing."""

@@ -49,6 +49,8 @@ class MemoryEffects:
                     changes[place] = self._result(effect.kind, request, place)
             except Unreadable as error:
                 raise EffectRefused(queue, [f"{name_of(effect)}: {error}"]) from None
+            except RecursionError:
+                raise EffectRefused(queue, [f"{name_of(effect)}: an expression is nested too deep"]) from None
         if refusing:
             raise EffectRefused(queue, refusing)
         return changes

@@ -105,7 +105,7 @@ def test_two_consumers_have_checkpoints_of_their_own(app: App) -> None:
     assert late.catch_up("shared") == 3
     assert seen == list(range(10))
     assert eventually(lambda: app.consumer("process").checkpoint("shared") == 9)
-    assert app.is_delivered("shared", 10)
+    assert eventually(lambda: app.is_delivered("shared", 10))
 
 
 def test_i8_what_the_stream_lost_is_delivered_after_a_sweep(app: App) -> None:

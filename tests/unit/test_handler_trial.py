@@ -44,6 +44,8 @@ def test_a_handler_that_calls_aws_at_its_import_has_the_benefit_of_the_doubt(tmp
         ("import nosuchmodule\ndef handle(batch): ...", "'mine' needs 'nosuchmodule'.*functions/process"),
         ("import os as handle", "must be a function that takes a batch"),
         ("def handle(batch):\n    yield", "is a coroutine or a generator"),
+        ("async def handle(batch): ...", "is a coroutine or a generator"),
+        ("def handle(): ...", "it must take one batch"),
         ("1 / 0\ndef handle(batch): ...", "fails at import: ZeroDivisionError: division by zero"),
         ("import sys\nsys.exit(3)\ndef handle(batch): ...", "ends the process at import: exit code 3"),
         ("import os\nos._exit(0)\ndef handle(batch): ...", "ends the process at import: exit code 0"),

@@ -16,6 +16,7 @@ from tests.consumers import Clerk, Interrupted, Office, wake
 def office() -> Office:
     office = Office()
     office.put(*range(10))
+    office.sorter.stores.control("Control").create_table()
     return office
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import SettingsError
 from stream_sort.stores.dynamodb import control_rows as rows
-from stream_sort.stores.dynamodb import tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ class DynamoArchiveMarks:
 
     def __init__(self, calls: Calls, table: str, archive: str) -> None:
         self._calls = calls
-        self._table = tables.check_table_name(table)
+        self._table = check_table_name(table)
         self._archive = archive
         if len(archive.encode()) > MAX_ADDRESS:
             raise SettingsError(f"the archive's address has {len(archive.encode())} bytes; it may have {MAX_ADDRESS}")

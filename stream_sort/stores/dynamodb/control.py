@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.consumption import Checkpoint, Commit, DeadLetter, DeadLetterPage, ParkedPage, Standing
+from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import EffectRefused, SettingsError
 from stream_sort.stores.dynamodb import control_rows as rows
 from stream_sort.stores.dynamodb import tables
@@ -31,7 +32,7 @@ class DynamoControlStore:
     def __init__(self, calls: Calls, names: TableNames, table: str) -> None:
         self._calls = calls
         self._names = names
-        self._table = tables.check_table_name(table)
+        self._table = check_table_name(table)
         if table in {names.items, names.cursor}:
             raise SettingsError(f"control_table is {table!r}, as another table is; it must have a name of its own")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import RESERVED_PREFIX
+from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import SettingsError, StoreError
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ LISTING_INDEX = "listing"
 WAITING_INDEX = "waiting"
 WAITING_YES = "y"
 
-TABLE_NAME = re.compile(r"[A-Za-z0-9_.:/-]{3,1024}")
-
 
 @dataclass(frozen=True, slots=True)
 class TableNames:
@@ -58,13 +56,6 @@ class TableNames:
             check_table_name(name)
         if self.items == self.cursor:
             raise SettingsError(f"items_table and cursor_table are both {self.items!r}; they must differ")
-
-
-def check_table_name(name: object) -> str:
-    """A name that a table can have."""
-    if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
-        raise SettingsError(f"table name {name!r}: must be the name or the ARN of a DynamoDB table")
-    return name
 
 
 def items_table(names: TableNames) -> dict[str, Any]:

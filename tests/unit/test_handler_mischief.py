@@ -1,0 +1,187 @@
+"""Whatever a handler does to what it is given: its own queue is parked, the others are served, no checkpoint lies."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stream_sort import Batch, HandlerProblem, OrderedConsumer, PartlyDone, SettingsError
+from stream_sort.core.batch import Effect
+from tests.consumers import Office, ends, wake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def nested(depth: int) -> str:
+    return "(" * depth + "attribute_exists(id)" + ")" * depth
+
+
+class Silent(int):
+    """An int that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+class Unshown:
+    """A thing that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+class NoWord(PartlyDone):
+    """Says nothing of how far it got."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self)
+
+
+def raises(error: BaseException) -> None:
+    raise error
+
+
+@pytest.fixture
+def office() -> Office:
+    office = Office()
+    office.put(0)
+    office.put(0, queue="other")
+    return office
+
+
+def served_with(office: Office, act: Callable[[Batch], Any]) -> OrderedConsumer:
+    """A consumer whose handler does something in queue q, after one event for both queues."""
+    consumer = office.hire(lambda batch: act(batch) if batch.queue == "q" else None)
+    assert ends(wake(consumer, "q", "other")) == ["parked", "done"]
+    assert (consumer.checkpoint("q"), consumer.checkpoint("other")) == (-1, 0)
+    return consumer
+
+
+@pytest.mark.parametrize("names", [["#i"], {"#i": [1]}, {5: "a"}, None, {"#i": "\ud800"}], ids=ascii)
+def test_names_that_are_none_park_the_queue_and_no_other(office: Office, names: Any) -> None:
+    def act(batch: Batch) -> None:
+        batch.transaction.put("T", {"id": "a"}, ConditionExpression="#i = id", ExpressionAttributeNames=names)
+
+    assert "ExpressionAttributeNames" in served_with(office, act).parked()[0].error
+
+
+@pytest.mark.parametrize("values", [[":i"], {5: "a"}, None], ids=ascii)
+def test_values_that_are_none_park_the_queue_and_no_other(office: Office, values: Any) -> None:
+    def act(batch: Batch) -> None:
+        batch.transaction.put("T", {"id": "a"}, ConditionExpression="id = :i", ExpressionAttributeValues=values)
+
+    assert "ExpressionAttributeValues" in served_with(office, act).parked()[0].error
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda batch: batch.transaction.put("T", {"id": "a"}, ConditionExpression=5),
+        lambda batch: batch.transaction.update("T", {"id": "a"}, ["ADD n :n"]),
+        lambda batch: batch.transaction.condition("T", {"id": "a"}, None),
+        lambda batch: batch.transaction.delete("T\ud800", {"id": "a"}),
+    ],
+    ids=["condition", "update", "check", "table"],
+)
+def test_an_expression_that_is_no_text_parks_the_queue_and_no_other(
+    office: Office, act: Callable[[Batch], None]
+) -> None:
+    assert served_with(office, act).parked()[0].error.startswith("InvalidInput: transaction")
+
+
+@pytest.mark.parametrize(("depth", "said"), [(2_000, "nested too deep"), (5_000, "4,096 bytes of an expression")])
+def test_a_condition_that_is_too_deep_or_too_long_is_refused(office: Office, depth: int, said: str) -> None:
+    deep = nested(depth)
+    consumer = served_with(office, lambda batch: batch.transaction.put("T", {"id": "a"}, ConditionExpression=deep))
+    assert consumer.parked()[0].error.startswith("EffectRefused")
+    assert said in consumer.parked()[0].error
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("transaction", None), ("seqs", ()), ("through", 10**6), ("after", -1), ("messages", ()), ("queue", "other")],
+)
+def test_a_batch_cannot_be_changed(office: Office, field: str, value: Any) -> None:
+    consumer = served_with(office, lambda batch: setattr(batch, field, value))
+    assert field in consumer.parked()[0].error
+
+
+def test_a_checkpoint_never_passes_the_position_whatever_becomes_of_the_batch(office: Office) -> None:
+    def act(batch: Batch) -> None:
+        for field, value in {"after": -5, "through": 10**6, "seqs": (), "transaction": None}.items():
+            object.__setattr__(batch, field, value)
+
+    consumer = office.hire(act)
+    assert ends(wake(consumer, "q", "other")) == ["done", "done"]
+    assert consumer.checkpoint("q") == 0
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        "junk",
+        Effect("Put", "T", None),  # type: ignore[arg-type]
+        Effect("Put", "T", {"Key": {"id": "a"}}),
+        Effect("Burn", "T", {"Key": {"id": "a"}}),
+        Effect("Put", 5, {"Item": {"id": "a"}}),  # type: ignore[arg-type]
+    ],
+    ids=["text", "no request", "no item", "no kind", "no table"],
+)
+def test_an_effect_that_is_none_parks_the_queue_and_no_other(office: Office, junk: Any) -> None:
+    consumer = served_with(office, lambda batch: batch.transaction.effects.append(junk))
+    assert consumer.parked()[0].error.startswith("HandlerProblem: transaction")
+
+
+@pytest.mark.parametrize("effects", [None, 5, ["junk"]])
+def test_effects_that_are_no_list_of_effects_park_the_queue_and_no_other(office: Office, effects: Any) -> None:
+    served_with(office, lambda batch: object.__setattr__(batch.transaction, "effects", effects))
+
+
+def test_a_dead_letter_with_junk_effects_stays_dead(office: Office) -> None:
+    consumer = office.hire(
+        lambda batch: batch.transaction.effects.append("junk"),  # type: ignore[arg-type]
+        on_poison="dead_letter",
+        max_attempts=1,
+    )
+    wake(consumer)
+    assert [one.seq for one in consumer.dead_letters()] == [0]
+    assert consumer.redrive("q") == 0
+    assert [one.attempts for one in consumer.dead_letters()] == [2]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda _: Silent(99),
+        lambda _: raises(SystemExit(Unshown())),
+        lambda _: raises(NoWord()),
+        lambda _: raises(asyncio.CancelledError("enough")),
+    ],
+    ids=["an int", "an exit", "partly done", "cancelled"],
+)
+def test_an_answer_that_cannot_be_shown_parks_the_queue_and_no_other(
+    office: Office, act: Callable[[Batch], Any]
+) -> None:
+    assert served_with(office, act).parked()[0].error.startswith(HandlerProblem.__name__)
+
+
+@pytest.mark.parametrize("handler", [lambda: None, lambda one, two: None, lambda *, batch: None])  # noqa: ARG005
+def test_a_handler_that_does_not_take_one_batch_is_refused_at_once(office: Office, handler: Any) -> None:
+    with pytest.raises(SettingsError, match="it must take one batch"):
+        office.hire(handler)
+
+
+def may_take_more(batch: Batch, context: Any = None) -> None:
+    assert batch is not context
+
+
+def takes_any(*parts: Any) -> None:
+    assert parts
+
+
+@pytest.mark.parametrize("handler", [may_take_more, takes_any, [].extend, dict])
+def test_a_handler_that_takes_a_batch_and_may_take_more_is_one(office: Office, handler: Any) -> None:
+    office.hire(handler)
