@@ -83,8 +83,8 @@ bench-spark: setup .java ## Compare replay, archive, export and audit on Spark w
 	$(RUN) python -m tests.benchmarks.spark_table
 	$(RUN) python -m tests.benchmarks.spark_archive
 	$(RUN) python -m tests.benchmarks.spark_export
-	$(RUN) python -m tests.benchmarks.spark_audit
 	$(RUN) python -m tests.benchmarks.spark_growth
+	$(RUN) python -m tests.benchmarks.spark_audit
 
 load: setup ## 20,000 messages through the deployed app on a local AWS, with 20 functions killed; prints the verdict
 	LOAD="20000 50 20" $(RUN) pytest -s tests/local_stack/test_app.py -k killed_functions

@@ -121,3 +121,16 @@ def test_a_decimal_has_every_digit_that_the_message_has() -> None:
         [{"queue": "a", "seq": 0, "item": '{"exact":12345678901234567.89}'}], schema=MESSAGES
     )
     assert Fields(schema, nulls=False).rows(text).to_pylist() == [{"exact": Decimal("12345678901234567.89")}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "place"),
+    [
+        (pa.struct([pa.field("n", pa.int64(), nullable=False)]), {"other": 1}, "f.n"),
+        (pa.list_(pa.field("item", pa.int64(), nullable=False)), [1, None], "f[1]"),
+    ],
+)
+def test_what_must_not_be_null_inside_a_value_is_named_too(kind: pa.DataType, value: Any, place: str) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        Fields(pa.schema([pa.field("f", kind)]), nulls=False).rows(batch({"f": value}))
+    assert repr(place) in str(caught.value)
