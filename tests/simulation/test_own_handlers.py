@@ -53,6 +53,14 @@ def test_one_refused_effect_is_met_as_it_is_on_tables() -> None:
     assert done.met["effects refused"] > 10
 
 
+def test_what_is_no_effect_is_told_in_words() -> None:
+    def junk(batch: Batch) -> None:
+        batch.transaction.effects.append("junk")  # type: ignore[arg-type]  # as it happens
+
+    with pytest.raises(SimulationFailure, match=r"only put, update, delete and condition add effects, not \['junk'\]"):
+        simulate(junk, seeds=SEEDS)
+
+
 def misspelled(batch: Batch) -> None:
     print(bacth)  # type: ignore[name-defined]  # noqa: F821  # as it happens
     del batch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.core.batch import Effect
 from stream_sort.errors import PartlyDone, TryLater
 from stream_sort.testing.simulation.consumer_operations import Handled
 from stream_sort.verdict import verdict_of
@@ -90,7 +91,9 @@ class OwnHandler:
         """Call it; each consumer of a seed writes to tables of its own, as different handlers would."""
         verdict = verdict_of(self.handler, batch)
         effects = batch.transaction.effects
-        effects[:] = [replace(effect, table=f"{effect.table} of {consumer}") for effect in effects]
+        # What is no effect at all has become an error of the verdict.
+        named = [effect for effect in effects if isinstance(effect, Effect)]
+        effects[:] = [replace(effect, table=f"{effect.table} of {consumer}") for effect in named]
         if verdict.error is not None:
             return Handled(error=verdict.error, effects=tuple(effects))
         self.calls += 1

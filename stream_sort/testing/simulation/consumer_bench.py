@@ -10,10 +10,11 @@ from stream_sort.errors import CheckpointConflict, CursorLost, NotParked, StoreU
 from stream_sort.testing.simulation.bench import Bench
 from stream_sort.testing.simulation.calls import Refused
 from stream_sort.testing.simulation.clerk import ProcessDied, done_through
-from stream_sort.testing.simulation.consumer_operations import CONTROL, ConsumerOperation
+from stream_sort.testing.simulation.consumer_operations import ConsumerOperation
 from stream_sort.testing.simulation.consumer_oracle import ConsumerOracle
 from stream_sort.testing.simulation.failure import InvariantBroken
 from stream_sort.testing.simulation.operations import Failed
+from stream_sort.testing.simulation.reader import CONTROL
 from stream_sort.testing.simulation.stream import CursorStream, RetryMessages
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from stream_sort.desk import Desk, Terms
 from stream_sort.inflight import InFlight
 from stream_sort.registrar import Registrar
 from stream_sort.testing.simulation.calls import Call
+from stream_sort.testing.simulation.reader import CONTROL
 from stream_sort.wakers import Nudger
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from stream_sort.core.batch import Batch, Effect
     from stream_sort.sorter import Sorter
     from stream_sort.testing.simulation.calls import Recorder
-
-CONTROL = "control"
 
 
 @dataclass(frozen=True, slots=True)

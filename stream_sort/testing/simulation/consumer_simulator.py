@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.errors import StoreUnavailable
 from stream_sort.testing.simulation.clerk import Clerk, OwnHandler, ProcessDied
 from stream_sort.testing.simulation.consumer_bench import ConsumerBench
-from stream_sort.testing.simulation.consumer_operations import CONTROL, ConsumerOperation, ConsumerPlan
+from stream_sort.testing.simulation.consumer_operations import ConsumerOperation, ConsumerPlan
 from stream_sort.testing.simulation.consumer_workload import draw_consumers_plan, draw_outages
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, replay_command
 from stream_sort.testing.simulation.operations import Failed, Operation
+from stream_sort.testing.simulation.reader import CONTROL
 from stream_sort.testing.simulation.simulator import Report, Simulation, Worker
 from stream_sort.testing.simulation.stream import Mapping
 from stream_sort.testing.simulation.variant import PRODUCTION

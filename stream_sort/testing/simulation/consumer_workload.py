@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.desk import Terms
-from stream_sort.testing.simulation.consumer_operations import CONTROL, ConsumerOperation, ConsumerPlan
+from stream_sort.testing.simulation.consumer_operations import ConsumerOperation, ConsumerPlan
+from stream_sort.testing.simulation.reader import CONTROL
 from stream_sort.testing.simulation.workload import draw_plan
 
 if TYPE_CHECKING:
