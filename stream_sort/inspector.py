@@ -12,7 +12,7 @@ from stream_sort.core.policy import MAX_GAP
 from stream_sort.errors import MissingItems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from stream_sort.core.policy import GapPolicy
     from stream_sort.core.records import Cursor, Item
@@ -86,8 +86,8 @@ class Inspector:
         )
 
     def late(self, cursor: Cursor, limit: int) -> list[LateMessage]:
-        """The late messages among the highest `limit` slots, the lowest seq first."""
-        return _late(self._tombstones(cursor, limit)[0])
+        """The late messages among the highest `limit` slots, the lowest seq first; those that a trim has kept, too."""
+        return _late(self.items.tombstones(cursor.queue, limit).items)
 
     def _tombstones(self, cursor: Cursor, limit: int) -> tuple[list[Item], bool]:
         """The highest first, as far as they are not trimmed; and whether all slots were searched."""
@@ -107,7 +107,7 @@ class Inspector:
         return told
 
 
-def _late(tombstones: list[Item]) -> list[LateMessage]:
+def _late(tombstones: Sequence[Item]) -> list[LateMessage]:
     return [
         LateMessage(item.seq, item.late, item.skipped or "") for item in reversed(tombstones) if item.late is not None
     ]

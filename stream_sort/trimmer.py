@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import Checkpoint, first_checkpoint
+from stream_sort.core.records import Cleared
 from stream_sort.errors import CursorLost, NotConsumed, NotReleased, QueueNotFound
 from stream_sort.proof import find_row
 
@@ -30,19 +31,51 @@ class Trimmer:
     control: ControlStore | None
 
     def trim(self, queue: str, through: int) -> int:
-        """Delete the messages up to `through`, but for the one at the position; returns how many."""
+        """Delete messages up to `through`, late ones, too, but for the one at the position; returns how many slots."""
+        row = self._row(queue, through)
+        if through < row.first_seq:
+            return 0
+        return self._delete(row, self._raise_floor(row, through))
+
+    def trim_archived(self, queue: str, after: int, through: int) -> Cleared:
+        """As `trim`, of `(after, through]`, but slots with late messages are kept: an archive may not have those.
+
+        What lies below is left alone, and below the floor all the same.
+        """
+        row = self._row(queue, through)
+        after = max(after, row.first_seq - 1)
+        if through <= after:
+            return Cleared(0, (), through)
+        last = self._raise_floor(row, through)
+        emptied, kept = 0, list[int]()
+        while after < last:
+            some = self.items.clear(queue, after, last, PAGE)
+            emptied, after = emptied + some.emptied, some.through
+            kept += some.kept
+        return Cleared(emptied, tuple(kept), through)
+
+    def _delete(self, row: Cursor, through: int) -> int:
+        """Empty the slots of the queue; what lies before its start is not ours."""
+        deleted = 0
+        while through >= row.first_seq and (count := self.items.delete(row.queue, row.first_seq - 1, through, PAGE)):
+            deleted += count
+        return deleted
+
+    def _row(self, queue: str, through: int) -> Cursor:
         row = find_row(self.items, self.cursors, queue)
         if row is None:
             raise QueueNotFound(queue)
         if through > row.position:
             raise NotReleased(queue, through, row.position)
-        if through < row.first_seq:
-            return 0
+        return row
+
+    def _raise_floor(self, row: Cursor, through: int) -> int:
+        """Set the floor if all consumers let it be; answers the last seq to delete."""
         self._check_consumers(row, through)
         position = self._set_floor(row, through)
         # Who registered before the floor was set may begin below it. Who does so from now on begins behind it.
         self._check_consumers(row, through)
-        return self._delete(row, min(through, position - 1))
+        return min(through, position - 1)
 
     def _set_floor(self, row: Cursor, through: int) -> int:
         """See to it that the floor is at or above `through`; answers the position."""
@@ -52,13 +85,6 @@ class Trimmer:
         if move.cursor.start < through:
             raise NotReleased(row.queue, through, move.cursor.position)
         return move.cursor.position
-
-    def _delete(self, row: Cursor, through: int) -> int:
-        """Empty the slots of the queue; what lies before its start is not ours."""
-        deleted = 0
-        while count := self.items.delete(row.queue, row.first_seq - 1, through, PAGE):
-            deleted += count
-        return deleted
 
     def _check_consumers(self, row: Cursor, through: int) -> None:
         if self.control is not None:

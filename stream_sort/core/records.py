@@ -100,6 +100,15 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class Cleared:
+    """What became of the lowest slots of a range, up to `through`: how many were emptied, and which were kept."""
+
+    emptied: int
+    kept: tuple[int, ...]
+    through: int
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """What a conditional move of the cursor did; `cursor` is the row as it stands now."""
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stream_sort.core.message import Message
-    from stream_sort.core.records import Arrival, Item, Look, Page, Tombstones
+    from stream_sort.core.records import Arrival, Cleared, Item, Look, Page, Tombstones
     from stream_sort.errors import StreamSortError
 
 
@@ -80,4 +80,11 @@ class ItemStore(Protocol):
 
         14. Only if whoever filled it knew (`seen`) that its seq was released before: then it is no message that
             anybody waits for. False otherwise.
+        """
+
+    def clear(self, queue: str, after: int, through: int, limit: int) -> Cleared:
+        """Empty the lowest slots of `(after, through]`, tombstones included, but for those with late messages.
+
+        15. At most `limit`, and none outside the range; a late message is kept, even if it comes meanwhile. It goes as
+            far as it says: what is not kept up to there is gone.
         """

@@ -35,6 +35,7 @@ class TableAccess:
     seq_key: str = "seq"
     region: str | None = None
     endpoint_url: str | None = None
+    first_seq: int = 0
 
     def __post_init__(self) -> None:
         _ = self.names
@@ -70,6 +71,7 @@ class TableAccess:
             cursor_table=self.cursor_table,
             queue_key=self.queue_key,
             seq_key=self.seq_key,
+            first_seq=self.first_seq,
             client=make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url),
         )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
-from stream_sort.errors import SettingsError
+from stream_sort.core.message import MAX_SEQ, MIN_SEQ
+from stream_sort.errors import SettingsError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +23,19 @@ class Range:
     def __len__(self) -> int:
         """How many seqs it holds."""
         return max(0, self.through - self.after)
+
+
+def range_of(queue: object, after: object, through: object) -> Range:
+    """The range that a file tells of; ValueError for what can be none."""
+    # No longer than what has a length.
+    if isinstance(queue, str) and is_number(after) and is_number(through) and 0 <= through - after <= MAX_SEQ:
+        return Range(queue, after, through)
+    raise ValueError(f"{shown([queue, after, through])} is no range of a queue")
+
+
+def is_number(value: object) -> TypeGuard[int]:
+    """Whether a value of a file can be a seq, the bound of a range, or a count."""
+    return type(value) is int and MIN_SEQ - 1 <= value <= MAX_SEQ
 
 
 @dataclass(frozen=True, slots=True)

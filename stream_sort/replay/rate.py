@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import SettingsError, StoreUnavailable
+from stream_sort.replay.files.json_content import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,9 +117,11 @@ class _Answer(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         try:
-            secret, job, rate, units = json.loads(self.rfile.readline(MAX_QUESTION))
-        except ValueError:
+            secret, job, rate, units = value_of(self.rfile.readline(MAX_QUESTION))
+            is_ours = secrets.compare_digest(str(secret).encode(), self.server.keeper.secret.encode())
+        except (TypeError, ValueError):
+            # Anybody may knock at an open port.
             return
-        if secrets.compare_digest(str(secret), self.server.keeper.secret):
+        if is_ours:
             wait = self.server.keeper.pacer.wait_after(str(job), float(rate), float(units))
             self.wfile.write(f"{wait}\n".encode())

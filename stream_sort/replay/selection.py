@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stream_sort.core.message import MAX_SEQ, MIN_SEQ, check_queue
 from stream_sort.errors import InvalidInput, SettingsError, shown
+from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def queue_names(text: str) -> tuple[str, ...]:
     """Queues given as a JSON list, or as one name; or as names with commas between."""
     if text.lstrip().startswith("["):
         try:
-            names = json.loads(text)
-        except json.JSONDecodeError as error:
+            names = value_of(text)
+        except ValueError as error:
             raise SettingsError(
                 f"queues is {shown(text)}, which starts like a JSON list but is none: {error}"
             ) from None

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_sort.core.json_text import dumps, loads
-from stream_sort.core.message import RESERVED_PREFIX
+from stream_sort.core.message import MAX_SEQ, MIN_SEQ, RESERVED_PREFIX
 from stream_sort.errors import InvalidInput, StoreError, shown
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.raw_pages import no_cycles
@@ -38,7 +38,7 @@ SLOTS = pa.schema(
         pa.field("binary", pa.string()),
     ]
 )
-"""`late` is a message that came after its seq was skipped; `binary` tells where an item holds bytes, as JSON paths."""
+"""`late` is a message that came after its seq was skipped; `binary` tells where either holds bytes, as JSON paths."""
 MESSAGES = pa.schema(
     [
         pa.field("queue", pa.string(), nullable=False),
@@ -69,15 +69,20 @@ class SlotDecoder:
 
         What others wrote between two seqs (1.5) is no slot, and left out, as everywhere.
         """
-        with no_cycles():
-            return self._batch(items)
+        try:
+            with no_cycles():
+                return self._batch(items)
+        except OverflowError:
+            raise self._out_of_bounds(items) from None
 
     def _batch(self, items: Sequence[WireItem]) -> pa.RecordBatch:
         queues, seqs, items = self._places(items)
         reasons = [item[tables.SKIPPED]["S"] if tables.SKIPPED in item else None for item in items]
         texts = [self._text(item) if reason is None else None for item, reason in zip(items, reasons, strict=True)]
         times = [int(item[tables.ARRIVED_AT]["N"]) if tables.ARRIVED_AT in item else None for item in items]
-        lates = [self._late_text(item) if tables.LATE in item else None for item in items] if any(reasons) else None
+        # A reason may be empty: what counts is that there is one.
+        skips = reasons.count(None) < len(reasons)
+        lates = [self._late_text(item) if tables.LATE in item else None for item in items] if skips else None
         binaries = [_bytes_at(item) for item in items] if self._saw_bytes else None
         self._saw_bytes = False
         columns = queues, seqs, texts, times, reasons, lates, binaries
@@ -94,6 +99,14 @@ class SlotDecoder:
                 f"the item {shown(item, 200)} has no text {keys.queue!r} and whole number {keys.seq!r} as its keys; "
                 "check queueKey and seqKey, and who wrote it"
             ) from None
+
+    def _out_of_bounds(self, items: Sequence[WireItem]) -> StoreError:
+        """Of an item that others wrote where no seq is; DynamoDB's numbers go further than 64 bits."""
+        for item in items:
+            queue, seq = self.place(item)
+            if not MIN_SEQ <= seq <= MAX_SEQ:
+                return StoreError(f"the item in queue {queue!r} at {seq} is at no seq; delete it, and mend its writer")
+        return StoreError("an item holds a number that is out of bounds; who wrote it?")
 
     def _places(self, items: Sequence[WireItem]) -> tuple[list[str], list[int], Sequence[WireItem]]:
         keys = self._keys
@@ -175,7 +188,7 @@ def messages(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def document_of(item: str, binary: str | None) -> dict[str, Any]:
-    """The message that a slot holds, with its bytes as bytes; what others stored as sets comes as lists."""
+    """The message of a slot, or its late one, with its bytes as bytes; what others stored as sets comes as lists."""
     document: dict[str, Any] = loads(item)
     for *steps, last in json.loads(binary) if binary else ():
         holder: Any = document
@@ -205,8 +218,9 @@ def _layout(names: Any) -> Layout:
 
 
 def _bytes_at(item: WireItem) -> str | None:
-    """The paths of all bytes in an item's own fields, as JSON; None if there are none."""
+    """The paths of all bytes in an item's own fields, or in its late message, as JSON; None if there are none."""
     own = {name: value for name, value in item.items() if not name.startswith(RESERVED_PREFIX)}
+    own |= item[tables.LATE]["M"] if tables.LATE in item else {}
     paths = list(_paths_to_bytes({"M": own}, ()))
     return json.dumps(paths, separators=(",", ":"), ensure_ascii=False) if paths else None
 

@@ -10,6 +10,7 @@ from stream_sort.replay.origin import read_parts
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.selection import Selection, clipped
 from stream_sort.replay.slots import SlotDecoder
+from stream_sort.replay.trimmed import check_not_trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,19 +28,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableOrigin:
-    """What the selection wants of the live tables; `rate` keeps the whole job to so many read units a second."""
+    """What the selection wants of the live tables; `rate` keeps the whole job to so many read units a second.
+
+    `asked` is what must not have been trimmed. A selection may be wider: a filter on all seqs asks for none of them.
+    """
 
     access: TableAccess
     selection: Selection = field(default_factory=Selection)
     consistent: bool = True
     rate: Rate | None = None
+    asked: Selection | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def ranges(self, spark: SparkSession | None = None) -> list[Range]:  # noqa: ARG002  # tables need no Spark
         """From the cursor rows alone; beyond the position, the highest stored seq is looked up."""
-        cursors = self.access.cursors(self.selection)
+        cursors = list(self.access.cursors(self.selection))
+        if self.asked is not None:
+            for cursor in cursors:
+                check_not_trimmed(self.asked, cursor)
         return clipped(self.selection, map(self.whole, cursors))
 
     def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import clone
-from stream_sort.core.records import Cursor, CursorPage, Head, Item, Look, Move, Page, QueuePage
+from stream_sort.core.records import Cleared, Cursor, CursorPage, Head, Item, Look, Move, Page, QueuePage
 from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import TableNotFound
 from stream_sort.ports import Stores
@@ -163,6 +163,17 @@ class MemoryItemStore:
                 return False
             held.empty(seq)
             return True
+
+    def clear(self, queue: str, after: int, through: int, limit: int) -> Cleared:
+        """See ItemStore."""
+        with self._tables.lock:
+            held = self._tables.queue(queue)
+            start, stop = bisect_right(held.seqs, after), bisect_right(held.seqs, through)
+            chosen = held.seqs[start : min(stop, start + limit)]
+            kept = tuple(seq for seq in chosen if held.slots[seq].late is not None)
+            for seq in set(chosen).difference(kept):
+                held.empty(seq)
+            return Cleared(len(chosen) - len(kept), kept, chosen[-1] if start + limit < stop else through)
 
     def _fill(self, item: Item, seen: int | None) -> None:
         held = self._tables.queues.setdefault(item.queue, MemoryQueue())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import KeyNames, Message, check_message
 from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Arrival, Cursor, Tombstones
+from stream_sort.core.records import Arrival, Cleared, Cursor, Tombstones
 
 if TYPE_CHECKING:
     from stream_sort.ports import Stores
@@ -184,6 +184,17 @@ class ItemStoreContract:
             stores.items.put(arrival("q", seq, seen=seen), NOW)
         assert [stores.items.take_back("q", seq) for seq in range(7)] == [False, False, False, True, True, False, False]
         assert stores.items.look("q", -1, 10).seqs == (1, 2, 5)
+
+    def test_15_what_has_a_late_message_beside_it_is_kept_when_slots_are_cleared(self, stores: Stores) -> None:
+        stores.items.put_many([arrival("q", seq) for seq in range(60) if seq not in {10, 11, 40}], NOW)
+        stores.items.skip(tombstones("q", [10, 11, 40], ""), NOW)
+        stores.items.keep_late(message("q", 11, body="late"), NOW)
+        assert stores.items.clear("q", 1, 54, 30) == Cleared(29, (11,), 31)
+        assert stores.items.clear("q", 31, 54, 30) == Cleared(23, (), 54)
+        assert stores.items.look("q", -1, 100).seqs == (0, 1, 11, *range(55, 60))
+        assert stores.items.clear("q", 1, 54, 30) == Cleared(0, (11,), 54)
+        assert stores.items.page("q", 10, 11, 1).items[0].late == {"queue": "q", "seq": 11, "body": "late"}
+        assert stores.items.clear("q", 11, 54, 30) == Cleared(0, (), 54)
 
 
 class CursorStoreContract:

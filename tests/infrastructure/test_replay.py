@@ -19,7 +19,7 @@ NEEDS = {
     "${Archive.Arn}/*": {"s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
     "Archive.Arn": {"s3:GetBucketLocation", "s3:ListBucket"},
 }
-TRIM = {"dynamodb:BatchWriteItem"}
+TRIM = {"dynamodb:BatchWriteItem", "dynamodb:DeleteItem"}
 
 
 class Chosen:

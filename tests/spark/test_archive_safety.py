@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.errors import ArchiveDamaged, SettingsError
-from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run
+from stream_sort.errors import ArchiveDamaged, InvalidInput, SettingsError
+from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run, main
 from stream_sort.replay.archive.origin import ArchiveOrigin
+from stream_sort.replay.archive.plan import SegmentPlan, fix
 from stream_sort.replay.audit.job import audit
 from stream_sort.replay.audit.options import AuditOptions
+from stream_sort.replay.backfill.job import backfill
+from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.jobs.options import Source
+from stream_sort.replay.selection import Selection
+from tests.spark.backfills import table_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -237,3 +242,69 @@ def test_late_messages_of_an_archive_are_counted(
     archive(options, spark)
     told = audited(options).document()
     assert (told["messages"], told["tombstones"], told["late"]) == (3, 2, 1)
+
+
+def test_a_queue_with_an_unfinished_run_is_told_of_by_whoever_reads_the_archive(
+    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions, tmp_path: Path
+) -> None:
+    for queue in ("q", "new", "sound"):
+        fill(sorter, queue, range(90))
+    archive(replace(options, queues=("q", "sound")), spark)
+    plan = {"format": "stream_sort archive plan", "version": 1, "queue": "q", "after": 89, "ends": [129, 149]}
+    options.storage.write("queues/q-q/plans/0000000000000000090.json", json.dumps(plan).encode())
+    plan |= {"queue": "new", "after": -1, "ends": [89]}
+    options.storage.write("queues/q-new/plans/0000000000000000000.json", json.dumps(plan).encode())
+    source = Source(archive=options.storage.uri)
+    replayed = backfill(BackfillOptions(source, SinkOptions("jsonl", out=str(tmp_path / "out"))), spark)
+    assert replayed.complete
+    for notes in (replayed.notes, audited(options).notes):
+        assert [note.partition(":")[0] for note in notes if "not finished" in note] == ["queue 'new'", "queue 'q'"]
+    assert not any("not finished" in note for note in audited(options, "sound").notes)
+    for read in (
+        lambda: ArchiveOrigin(options.storage, Selection(queues=("new",))).ranges(),
+        lambda: audited(options, "new"),
+    ):
+        with pytest.raises(InvalidInput, match=r"queue 'new'.* is not finished"):
+            read()
+    fill(sorter, "q", range(90, 150))
+    assert archive(options, spark).complete
+    assert not any("not finished" in note for note in audited(options).notes)
+
+
+@pytest.mark.parametrize("more", [["--dry-run"], []])
+def test_a_quiet_run_that_is_not_complete_says_why_in_one_line(
+    spark: SparkSession,
+    sorter: StreamSorter,
+    trimming: ArchiveOptions,
+    capfd: pytest.CaptureFixture[str],
+    more: list[str],
+) -> None:
+    fill(sorter, "q", range(90))
+    archive(trimming, spark)
+    shutil.rmtree(Path(trimming.storage.uri) / "queues/q-q")
+    given = [*table_options(trimming.access), "--control-table", trimming.control_table]
+    given += ["--archive", trimming.storage.uri, "--quiet", *more]
+    capfd.readouterr()
+    assert main(given) == 1
+    told = capfd.readouterr()
+    assert told.out == ""
+    (line,) = told.err.strip().splitlines()
+    assert "not complete: queue 'q': it is archived up to seq -1 and trimmed up to 89" in line
+
+
+def test_a_run_that_another_one_overtakes_and_trims_ends_complete(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sorter, "q", range(90))
+    others = []
+
+    def overtaken(storage: Storage, wanted: SegmentPlan) -> tuple[SegmentPlan, bool]:
+        found = fix(storage, wanted)
+        monkeypatch.setattr("stream_sort.replay.archive.job.fix", fix)
+        others.append(archive(trimming, spark))
+        return found
+
+    monkeypatch.setattr("stream_sort.replay.archive.job.fix", overtaken)
+    report = archive(trimming, spark)
+    assert [(one.complete, one.totals["trimmed"]) for one in (*others, report)] == [(True, 89), (True, 0)]
+    assert trimming.ledgers().marks.watermark("q") == 89

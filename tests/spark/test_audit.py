@@ -135,6 +135,37 @@ def test_repair_advances_what_is_stuck_and_nothing_else(
     assert audit(AuditOptions(source), spark).findings == []
 
 
+def test_a_queue_whose_writer_died_before_its_first_cursor_row_is_stuck_and_repaired(
+    spark: SparkSession, sorter: StreamSorter, source: Source, dynamodb: Any, tables: Tables
+) -> None:
+    store_past_us(dynamodb, tables, "new", range(1, 4))
+    put(sorter, "lost cursor", range(5))
+    dynamodb.delete_item(TableName=tables.cursor, Key={"queue": {"S": "lost cursor"}})
+    report = audit(AuditOptions(source, first_seq=1), spark)
+    assert found(report) == {("lost cursor", "no_cursor"): [], ("new", "stuck"): []}
+    assert report.findings[0].detail.endswith("stream-sort recover 'lost cursor'")
+    # By default queues start at 0, and this one would wait for it.
+    assert found(audit(AuditOptions(source, queues=("new",)), spark)) == {("new", "gap"): [range(1)]}
+    mended = audit(AuditOptions(source, repair=True, first_seq=1), spark)
+    assert [(one.queue, one.kind, one.repaired) for one in mended.findings] == [
+        ("lost cursor", "no_cursor", False),
+        ("new", "stuck", True),
+    ]
+    assert StreamSorter(tables.items, tables.cursor, client=dynamodb).position("new") == 3
+
+
+def test_items_in_no_slot_are_found_and_nothing_else_is_wrong_with_their_queue(
+    spark: SparkSession, sorter: StreamSorter, source: Source, dynamodb: Any, tables: Tables
+) -> None:
+    put(sorter, "a", range(10))
+    for queue, number in (("a", "5.5"), ("a", "1E+30"), ("b", "0.25")):
+        dynamodb.put_item(TableName=tables.items, Item={"queue": {"S": queue}, "seq": {"N": number}})
+    report = audit(AuditOptions(source), spark)
+    assert [(one.queue, one.kind, one.count) for one in report.findings] == [("a", "no_slot", 2), ("b", "no_slot", 1)]
+    assert (report.document()["no_slot"], report.document()["messages"]) == (3, 10)
+    assert found(audit(AuditOptions(source, queues=("b",)), spark)) == {("b", "no_slot"): []}
+
+
 def test_what_was_trimmed_is_not_missed(
     spark: SparkSession, sorter: StreamSorter, source: Source, dynamodb: Any, tables: Tables
 ) -> None:
@@ -260,6 +291,31 @@ def test_gaps_duplicates_and_conflicts_of_an_export_are_found_however_scattered(
     assert (told["queues"], told["messages"], told["duplicates"], told["conflicts"]) == (2, 197, 2, 1)
     some = audit(AuditOptions(export_source(made.folder), queues=("b",)), spark)
     assert (some.complete, [one.queue for one in some.queues]) == (True, ["b"])
+
+
+def test_items_of_an_export_in_no_slot_are_found(spark: SparkSession, tmp_path: Path) -> None:
+    strange = [item("a", 0) | {"seq": {"N": number}} for number in ("1.5", "1E+30")]
+    made = make_export(tmp_path, [[item("a", 0), *strange, item("b", 0) | {"seq": {"N": "1E+1"}}], [item("a", 1)]])
+    report = audit(AuditOptions(export_source(made.folder)), spark)
+    assert [(one.queue, one.kind, one.count) for one in report.findings] == [("a", "no_slot", 2)]
+    assert [(one.queue, one.first, one.last) for one in report.queues] == [("a", 0, 1), ("b", 10, 10)]
+    assert audit(AuditOptions(export_source(made.folder), queues=("b",)), spark).complete
+
+
+def test_an_export_that_no_backfill_could_read_is_not_called_complete(
+    spark: SparkSession, tmp_path: Path, capsys: Any
+) -> None:
+    assert spark is not None
+    made = make_export(tmp_path, [[item("a", 0), item("a", 1) | {"_ss_at": {"S": "noon"}}]])
+    assert main(["--export", str(made.folder), "--quiet"]) == 2
+    assert "line 2 has a '_ss_at' that is not a whole number" in capsys.readouterr().err
+
+
+def test_a_quiet_audit_says_in_one_line_what_is_worst(spark: SparkSession, tmp_path: Path, capsys: Any) -> None:
+    assert spark is not None
+    made = make_export(tmp_path, [[item("a", 0), item("a", 2)]])
+    assert main(["--export", str(made.folder), "--quiet"]) == 1
+    assert capsys.readouterr().err == "stream-sort: not complete: queue 'a': gap of seq 1: messages are missing\n"
 
 
 def test_a_damaged_export_is_bad_input(spark: SparkSession, tmp_path: Path, capsys: Any) -> None:

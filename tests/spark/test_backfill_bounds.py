@@ -84,6 +84,31 @@ def test_a_named_queue_with_nothing_in_the_range_is_not_complete(
     assert "queue 'bob' has nothing from 10 to 20" in report.text()
 
 
+def test_a_queue_that_ends_before_the_range_is_not_complete_though_nobody_named_it(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    fill(sorter, {"ada": 50, "bob": 5})
+    for _ in range(2):
+        report = run(source_of(access), tmp_path / "out", spark, from_seq=10, to_seq=20)
+        assert not report.complete
+        assert "queue 'bob' has nothing from 10 to 20: it ends at 4" in report.text()
+        # What comes later is no part of the plan.
+        sorter.put_many({"queue": "bob", "seq": seq} for seq in range(5, 30))
+    assert run(source_of(access), tmp_path / "open", spark, from_seq=40).complete
+
+
+def test_what_is_trimmed_under_a_job_is_said_to_be_trimmed(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, dynamodb: Any, tmp_path: Path
+) -> None:
+    fill(sorter, {"ada": 20})
+    dynamodb.delete_item(TableName=access.items_table, Key={"queue": {"S": "ada"}, "seq": {"N": "7"}})
+    assert "not stored" in run(source_of(access), tmp_path / "out", spark).queues[0]["problem"]
+    sorter.trim("ada", through=9, control_table=None)
+    problem = run(source_of(access), tmp_path / "out", spark).queues[0]["problem"]
+    assert "queue 'ada' is trimmed up to seq 9" in problem
+    assert "not stored" not in problem
+
+
 def test_a_range_that_is_all_there_is_complete_where_a_queue_begins_later(
     spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
 ) -> None:
@@ -108,6 +133,13 @@ def test_an_export_that_does_not_hold_the_range_is_not_complete(
     report = run(Source(export=str(made.folder)), tmp_path / "out", spark, **bounds)
     assert report.complete is (told is None)
     assert told is None or told in report.text()
+
+
+def test_an_export_with_a_queue_that_ends_before_the_range_is_not_complete(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_export(tmp_path / "bucket", [[item("ada", seq) for seq in range(30)] + [item("bob", 0)]])
+    report = run(Source(export=str(made.folder)), tmp_path / "out", spark, from_seq=5, to_seq=20)
+    assert "queue 'bob' has nothing from 5 to 20: it ends at 0" in report.text()
+    assert not report.complete
 
 
 @pytest.mark.parametrize("wrong", ["no items table", "swapped", "other keys"])

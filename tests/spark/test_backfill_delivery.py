@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.replay.backfill.job import backfill
+from stream_sort.errors import ReplayFailed, SettingsError
+from stream_sort.replay.backfill.job import backfill, main
+from stream_sort.replay.backfill.lease import Lease
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
-from tests.spark.backfills import fill, source_of
+from tests.spark.backfills import fill, source_of, table_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,6 +100,66 @@ def test_a_hole_waits_at_the_target_or_is_skipped_there(
     assert target.position("ada") == {"report": 6, "skip": 149}[on_gap]
 
 
+def test_a_second_run_of_the_same_job_is_refused_while_the_first_delivers(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, target: StreamSorter, tmp_path: Path
+) -> None:
+    fill(sorter, LENGTHS)
+    options = to_table(access, target, tmp_path / "ledger")
+    other = Lease.take(options.ledger)
+    with pytest.raises(SettingsError, match="another run of this job is at work"):
+        backfill(options, spark)
+    assert target.position("ada") == -1
+    other.release()
+    assert backfill(options, spark).complete
+    Lease.take(options.ledger).check()
+
+
+def test_a_run_that_was_overtaken_delivers_no_more(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, target: StreamSorter, tmp_path: Path
+) -> None:
+    fill(sorter, LENGTHS)
+    options = to_table(access, target, tmp_path / "ledger", batch_size=10)
+    raised: list[Exception | None] = []
+    job = threading.Thread(target=lambda: raised.append(_error_of(options, spark)))
+    job.start()
+    while not (taken := options.ledger.list("lease/")):
+        time.sleep(0.01)
+    options.ledger.write(taken[0], b'{"owner": "another", "machine": "elsewhere", "pid": 1, "seen": 1}')
+    job.join()
+    assert "another run of this job has taken over" in str(raised[0])
+    assert target.position("ada") < 149
+    assert backfill(options, spark).complete
+
+
+def _error_of(options: BackfillOptions, spark: SparkSession) -> Exception | None:
+    try:
+        backfill(options, spark)
+    except ReplayFailed as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(
+    ("sink", "name"), [("sqs-fifo", "{url}/000000000000/nowhere.fifo"), ("kinesis", "nowhere"), ("lambda", "nowhere")]
+)
+@pytest.mark.usefixtures("spark")
+def test_a_target_that_is_not_there_is_named_before_anything_is_written(  # noqa: PLR0913, PLR0917  # fixtures
+    access: TableAccess,
+    sorter: StreamSorter,
+    ministack: MiniStack,
+    tmp_path: Path,
+    sink: str,
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fill(sorter, {"ada": 5})
+    ledger = tmp_path / "ledger"
+    to = ["--sink", sink, "--target", name.format(url=ministack.url), "--checkpoint", str(ledger)]
+    assert main([*table_options(access), *to]) == 2
+    assert f"no {sink} is there" in capsys.readouterr().err
+    assert not ledger.exists()
+
+
 def test_an_sqs_fifo_queue_gets_each_queue_in_order(
     spark: SparkSession, access: TableAccess, sorter: StreamSorter, ministack: MiniStack, tmp_path: Path
 ) -> None:
@@ -136,13 +200,3 @@ def test_a_kinesis_stream_gets_each_queue_in_order(
         body = json.loads(record["Data"])
         got.setdefault(body["queue"], []).append(body["seq"])
     assert got == {queue: list(range(length)) for queue, length in LENGTHS.items()}
-
-
-def test_a_target_that_is_not_there_is_named_for_each_queue(
-    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
-) -> None:
-    fill(sorter, {"ada": 3})
-    sink = SinkOptions("kinesis", target="no-such-stream")
-    report = backfill(BackfillOptions(source_of(access), sink, checkpoint=str(tmp_path / "ledger")), spark)
-    assert not report.complete
-    assert "Kinesis stream no-such-stream" in report.queues[0]["problem"]

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
-from stream_sort.errors import SettingsError
-from stream_sort.replay.backfill.job import backfill
+from stream_sort.errors import NotConsumed, SettingsError, StoreUnavailable, Trimmed
+from stream_sort.replay.backfill.job import backfill, main
+from stream_sort.replay.backfill.joining import Join
+from stream_sort.replay.backfill.ledger import Ledger
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
+from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.jobs.plan import Plan
+from stream_sort.replay.ranges import Part, Range
 from stream_sort.stores.dynamodb import control_rows
-from tests.spark.backfills import files, fill, rows, source_of
+from tests.spark.backfills import files, fill, rows, source_of, table_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +44,18 @@ class Bench:
 
     def handle(self, batch: Batch) -> None:
         self.got += [(batch.queue, message["seq"]) for message in batch]
+
+    @property
+    def join(self) -> Join:
+        return Join(self.access, self.control_table, "rebuilt")
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(Storage(str(self.out / "_stream_sort")))
+
+    @property
+    def readers(self) -> list[str]:
+        return [one.name for one in self.sorter.stores.control(self.control_table).consumers()]
 
     def backfill(self, spark: SparkSession) -> Report:
         options = BackfillOptions(
@@ -119,6 +136,148 @@ def test_nothing_is_joined_while_something_is_missing(spark: SparkSession, bench
     assert not report.complete
     assert "not joined" in report.text()
     assert bench.consumer.checkpoint("ada") == -1
+
+
+@pytest.fixture
+def holed(bench: Bench, dynamodb: Any) -> Bench:
+    """A bench whose replay cannot be complete before seq 7 is put back."""
+    fill(bench.sorter, {"ada": 20})
+    dynamodb.delete_item(TableName=bench.access.items_table, Key={"queue": {"S": "ada"}, "seq": {"N": "7"}})
+    return bench
+
+
+def test_nothing_is_trimmed_between_the_replay_and_where_the_consumer_goes_on(
+    spark: SparkSession, holed: Bench
+) -> None:
+    assert not holed.backfill(spark).complete
+    holed.sorter.put_many({"queue": "ada", "seq": seq} for seq in range(20, 40))
+    with pytest.raises(NotConsumed, match="'rebuilt' stands at -1"):
+        holed.sorter.trim("ada", through=39, control_table=holed.control_table)
+    holed.sorter.put({"queue": "ada", "seq": 7, "text": "ada 7"})
+    assert holed.backfill(spark).complete
+    holed.consumer.catch_up("ada")
+    assert rows(holed.out) + holed.got == [("ada", seq) for seq in range(40)]
+
+
+def test_a_job_that_is_not_through_says_who_is_held_and_how_to_let_go(spark: SparkSession, holed: Bench) -> None:
+    report = holed.backfill(spark)
+    assert holed.readers == ["rebuilt"]
+    assert "stream-sort consumers retire rebuilt" in report.text()
+    holed.consumer.retire()
+    holed.sorter.trim("ada", through=5, control_table=holed.control_table)
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_job_that_fails_says_who_is_held_and_one_that_is_refused_holds_nobody(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(bench.sorter, {"ada": 5})
+    joining = ["--control-table", bench.control_table, "--until-position", "--consumer", "rebuilt"]
+    argv = [*table_options(bench.access), *joining, "--sink", "parquet", "--out", str(bench.out)]
+    bench.out.mkdir()
+    (bench.out / "other").touch()
+    assert main(argv) == 2
+    assert "retire" not in capsys.readouterr().err
+    assert bench.readers == []
+    (bench.out / "other").unlink()
+    # Where the only file should go is a folder.
+    (bench.out / "_stream_sort" / "parts").mkdir(parents=True)
+    (bench.out / "part-0000000.parquet" / "in the way").mkdir(parents=True)
+    assert main(argv) != 0
+    assert "stream-sort consumers retire rebuilt" in capsys.readouterr().err
+
+
+def test_a_quiet_job_that_is_not_through_says_who_is_held(
+    spark: SparkSession, holed: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not holed.backfill(spark).complete
+    joining = ["--control-table", holed.control_table, "--until-position", "--consumer", "rebuilt"]
+    to = ["--sink", "parquet", "--out", str(holed.out), "--rows-per-part", "100"]
+    assert main([*table_options(holed.access), *joining, *to, "--quiet"]) == 1
+    assert "stream-sort consumers retire rebuilt" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_job_that_died_while_it_held_the_place_is_taken_up_by_the_next(spark: SparkSession, bench: Bench) -> None:
+    fill(bench.sorter, {"ada": 20, "bob": 5})
+    plan = _plan(Range("ada", -1, 9))
+    bench.join.hold(plan, bench.ledger)
+    assert bench.readers == ["rebuilt"]
+    assert bench.backfill(spark).complete
+    assert (bench.consumer.checkpoint("ada"), bench.consumer.checkpoint("bob")) == (19, 4)
+
+
+def test_a_consumer_that_another_job_holds_is_refused(spark: SparkSession, bench: Bench, tmp_path: Path) -> None:
+    fill(bench.sorter, {"ada": 20})
+    bench.join.hold(_plan(Range("ada", -1, 19)), Ledger(Storage(str(tmp_path / "elsewhere"))))
+    with pytest.raises(SettingsError, match="'rebuilt' is held by another backfill"):
+        bench.backfill(spark)
+    assert not bench.out.exists()
+
+
+def test_a_consumer_that_another_job_has_given_up_may_be_had(spark: SparkSession, bench: Bench, tmp_path: Path) -> None:
+    fill(bench.sorter, {"ada": 20})
+    plan, elsewhere = _plan(Range("ada", -1, 9)), Ledger(Storage(str(tmp_path / "elsewhere")))
+    bench.join.hold(plan, elsewhere)
+    bench.consumer.retire()
+    assert bench.backfill(spark).complete
+    assert bench.consumer.checkpoint("ada") == 19
+    with pytest.raises(SettingsError, match="already has a checkpoint in queue 'ada', seq 19"):
+        bench.join.check(plan, elsewhere)
+
+
+def test_a_trim_while_the_job_begins_is_told_and_the_next_run_begins_behind_it(
+    spark: SparkSession, bench: Bench
+) -> None:
+    fill(bench.sorter, {"ada": 20})
+    plan = _plan(Range("ada", -1, 19))
+    bench.sorter.trim("ada", through=9, control_table=bench.control_table)
+    with pytest.raises(StoreUnavailable, match="was trimmed up to seq 9 while the job began"):
+        bench.join.hold(plan, bench.ledger)
+    assert bench.backfill(spark).complete
+    assert bench.consumer.checkpoint("ada") == 19
+
+
+def test_a_trim_past_a_consumer_that_was_let_go_is_never_joined_over(bench: Bench) -> None:
+    fill(bench.sorter, {"ada": 40})
+    plan = _plan(Range("ada", -1, 19))
+    bench.join.hold(plan, bench.ledger)
+    bench.consumer.retire()
+    bench.sorter.trim("ada", through=29, control_table=bench.control_table)
+    with pytest.raises(Trimmed, match="queue 'ada' is trimmed up to seq 29"):
+        bench.join.join(plan, bench.ledger)
+    assert bench.consumer.checkpoint("ada") == -1
+
+
+def test_a_consumer_that_was_retired_after_a_join_and_passed_by_a_trim_is_neither_joined_nor_held(
+    spark: SparkSession, bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(bench.sorter, {"ada": 20})
+    assert bench.backfill(spark).complete
+    (bench.out / "_stream_sort" / "end.json").unlink()
+    bench.consumer.retire()
+    bench.sorter.put_many({"queue": "ada", "seq": seq} for seq in range(20, 40))
+    bench.sorter.trim("ada", through=39, control_table=bench.control_table)
+    joining = ["--control-table", bench.control_table, "--until-position", "--consumer", "rebuilt"]
+    to = ["--sink", "parquet", "--out", str(bench.out), "--rows-per-part", "100"]
+    assert main([*table_options(bench.access), *joining, *to]) != 0
+    told = capsys.readouterr()
+    assert "is trimmed up to seq 39, and seq 20 was not consumed before" in told.err
+    assert "is held" not in told.err
+    assert "joined" not in told.out
+    assert bench.readers == []
+
+
+def test_a_consumer_that_went_to_work_while_it_was_held_is_told(bench: Bench) -> None:
+    fill(bench.sorter, {"ada": 20})
+    plan = _plan(Range("ada", -1, 19))
+    bench.join.hold(plan, bench.ledger)
+    bench.consumer.catch_up("ada")
+    with pytest.raises(SettingsError, match="already has a checkpoint in queue 'ada', seq 19"):
+        bench.join.join(plan, bench.ledger)
+
+
+def _plan(*ranges: Range) -> Plan:
+    return Plan({}, (Part(0, ranges),), 1.0)
 
 
 def _delete_checkpoint(bench: Bench, queue: str) -> None:

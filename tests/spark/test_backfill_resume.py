@@ -62,7 +62,7 @@ def interrupt(argv: list[str], ledger: Path) -> None:
     job.send_signal(signal.SIGINT)
     _, told = job.communicate(timeout=60)
     assert job.returncode == 130
-    assert told.decode().splitlines()[-1].startswith("backfill: interrupted; to go on: run the same command again")
+    assert told.decode().splitlines()[-1].startswith("stream-sort: interrupted; to go on: run the same command again")
 
 
 def run_killed(argv: list[str], ledger: Path, kills: int) -> int:
@@ -89,6 +89,24 @@ def test_a_job_killed_at_random_writes_the_same_bytes_as_one_that_was_not(
     assert run_killed(argv, out / "_stream_sort", KILLS) == KILLS
     assert files(out) == files(tmp_path / "undisturbed")
     assert len(files(out)) > 9 * KILLS
+
+
+def test_an_interrupted_job_ends_without_spark_telling_of_every_task(
+    access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    fill(sorter, {"ada": 60})
+    pace = ["--rows-per-part", "1", "--max-read-units", "2"]
+    job = start([*table_options(access), "--sink", "jsonl", "--out", str(tmp_path), *pace])
+    while job.poll() is None and not list(tmp_path.glob("part-*")):
+        time.sleep(0.01)
+    job.send_signal(signal.SIGINT)
+    _, told = job.communicate(timeout=60)
+    assert job.returncode == 130
+    said = told.decode()
+    assert said.splitlines()[-1].startswith("stream-sort: interrupted; to go on: run the same command again")
+    assert "stream-sort: stopping" in said
+    assert "ERROR" not in said
+    assert "\tat " not in said
 
 
 def test_a_delivery_interrupted_and_killed_leaves_the_target_as_the_source(

@@ -12,12 +12,15 @@ import pytest
 
 from stream_sort.core.message import KeyNames
 from stream_sort.errors import ExportDamaged, InvalidInput, ReplayFailed, SettingsError
+from stream_sort.replay.backfill.job import backfill
+from stream_sort.replay.backfill.options import backfill_parser, options_of
 from stream_sort.replay.backfill.slices import by_range
 from stream_sort.replay.completeness import Completeness
 from stream_sort.replay.export.origin import ExportOrigin, read_export
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Part, Range, cut
 from stream_sort.replay.selection import Selection
+from tests.spark.backfills import rows
 from tests.spark.exports import item, make_export
 
 if TYPE_CHECKING:
@@ -180,6 +183,31 @@ def test_other_key_names_are_used(spark: SparkSession, tmp_path: Path) -> None:
     assert collected(spark, origin) == [("a", 7)]
 
 
+def test_a_seq_with_a_fraction_is_passed_over_as_in_a_table_and_noted(spark: SparkSession, tmp_path: Path) -> None:
+    strange = [
+        item(queue, 0) | {"seq": {"N": number}} for queue, number in (("a", "1.5"), ("b", "0.5"), ("b", "1E+30"))
+    ]
+    made = make_export(tmp_path, [[item("a", seq) for seq in (0, 1, 2)] + strange, [item("b", 3), item("b", 4)]])
+    origin = ExportOrigin(Storage(str(made.folder)))
+    assert collected(spark, origin) == [("a", 0), ("a", 1), ("a", 2), ("b", 3), ("b", 4)]
+    assert origin.no_slot == {"a": 1, "b": 2}
+    assert origin.notes[0].startswith("passed over: 3 items whose seq is none, such as 1.5, in 2 queues")
+    some = ExportOrigin(Storage(str(made.folder)), Selection(queues=("a",)))
+    some.ranges(spark)
+    assert some.no_slot == {"a": 1}
+
+
+def test_a_backfill_notes_what_it_passed_over(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_export(tmp_path / "bucket", [[item("a", 0), item("a", 0) | {"seq": {"N": "0.5"}}, item("a", 1)]])
+    argv = ["--export", str(made.folder), "--sink", "parquet", "--out", str(tmp_path / "out")]
+    report = backfill(options_of(backfill_parser().parse_args(argv)), spark)
+    assert report.complete
+    assert rows(tmp_path / "out") == [("a", 0), ("a", 1)]
+    assert any(note.startswith("passed over: 1 items") for note in report.notes)
+    again = backfill(options_of(backfill_parser().parse_args(argv)), spark)
+    assert any(note.startswith("passed over: 1 items") for note in again.notes)
+
+
 def damage_nothing_listed(made: MadeExport) -> None:
     (made.folder / "manifest-files.json").unlink()
 
@@ -243,14 +271,15 @@ FAULTS = {
     "count of a file": (damage_count_of_a_file, r"000[01]abc.*items, but its manifest says"),
     "count of all": (lambda made: made.set_summary(itemCount=7), "its files have 60 items, but .* says 7"),
     "a line that is no item": (lambda made: damage_line(made, '{"Keys":{}}'), r"line 2 is not {'Item': ...}"),
-    "a line that is no JSON": (lambda made: damage_line(made, "x"), "0000abc.*JSON parse error"),
+    "a line that is null": (lambda made: damage_line(made, "null"), r"0000abc.*line 2 is not {'Item': ...}"),
+    "a line that is no JSON": (lambda made: damage_line(made, "{x"), "0000abc.*JSON parse error"),
     "seq as text": (
         lambda made: damage_line(made, '{"Item":{"queue":{"S":"a"},"seq":{"S":"1"}}}'),
         "line 2 has no 'seq' of type N; check --queue-key and --seq-key",
     ),
-    "seq with a fraction": (
-        lambda made: damage_line(made, '{"Item":{"queue":{"S":"a"},"seq":{"N":"1.5"}}}'),
-        "0000abc.*1.5",
+    "a time that is text": (
+        lambda made: damage_line(made, '{"Item":{"queue":{"S":"a"},"seq":{"N":"1"},"_ss_at":{"S":"noon"}}}'),
+        "line 2 has a '_ss_at' that is not a whole number",
     ),
     "another format": (
         lambda made: made.set_summary(outputFormat="ION"),

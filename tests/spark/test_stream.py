@@ -100,6 +100,49 @@ def test_random_arrivals_and_restarts_give_what_the_sorter_reads(
     assert by_queue(batches) == {f"q{n}": [message["seq"] for message in sorter.read(f"q{n}")] for n in range(5)}
 
 
+def _forget_last_commit(checkpoint: Path) -> None:
+    """As if the query had died after it planned its last micro-batch, and before it was done."""
+    last = max(int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdigit())
+    (checkpoint / "commits" / str(last)).unlink()
+    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+
+
+def test_a_micro_batch_that_is_done_again_gives_the_same_rows_though_its_queue_was_new(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    put(sorter, "a", *range(10))
+    sorter.trim("a", 3, control_table=None)
+    put(sorter, "b", *range(5))
+    first = run(spark, access, tmp_path)
+    assert by_queue(first) == {"a": list(range(4, 10)), "b": list(range(5))}
+    _forget_last_commit(tmp_path)
+    assert run(spark, access, tmp_path) == first
+
+
+def test_what_a_micro_batch_planned_to_read_and_was_trimmed_since_stops_the_query(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    put(sorter, "a", *range(10))
+    run(spark, access, tmp_path)
+    put(sorter, "new", *range(100))
+    run(spark, access, tmp_path)
+    _forget_last_commit(tmp_path)
+    sorter.trim("new", 79, control_table=None)
+    with pytest.raises(PySparkException, match="queue 'new' is trimmed up to seq 79"):
+        run(spark, access, tmp_path)
+
+
+def test_what_is_trimmed_before_a_stream_came_to_it_stops_the_query(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    put(sorter, "a", *range(10))
+    run(spark, access, tmp_path)
+    put(sorter, "a", *range(10, 30))
+    sorter.trim("a", 19, control_table=None)
+    with pytest.raises(PySparkException, match="queue 'a' is trimmed up to seq 19"):
+        run(spark, access, tmp_path)
+
+
 def test_a_cursor_that_went_back_or_away_stops_the_query(
     spark: SparkSession, access: TableAccess, sorter: StreamSorter, dynamodb: Any, tmp_path: Path
 ) -> None:

@@ -6,17 +6,23 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.datasource import EqualTo
 
 from stream_sort import StreamSorter
 from stream_sort.replay.access import TableAccess
+from stream_sort.replay.source.format import FilteringReader
+from stream_sort.replay.source.options import source_options
+from stream_sort.replay.source.reading import Reading
 from tests.spark.reading import options_of, partitions, places, reader
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -131,10 +137,41 @@ def test_pushed_filters_on_fields_that_are_named_like_keys_and_are_none(
     assert frame.where("queue = 'urgent' and seq >= 1002 and no < 4").count() == 2
 
 
+@pytest.mark.parametrize(("told", "left"), [({}, 2), ({"queueKey": "lane", "seqKey": "no"}, 0)])
+def test_of_an_archive_under_a_schema_only_filters_on_keys_that_were_named_are_taken(
+    tmp_path: Path, told: dict[str, str], left: int
+) -> None:
+    schema = pa.schema([(name, pa.string()) for name in ("lane", "queue")] + [("no", pa.int64()), ("seq", pa.int64())])
+    options = source_options({"archive": str(tmp_path), "pushFilters": "true", **told})
+    names = (told["queueKey"], told["seqKey"]) if told else ("queue", "seq")
+    filters = [EqualTo((names[0],), "urgent"), EqualTo((names[1],), 3)]
+    assert len(list(FilteringReader(Reading(options, schema)).pushFilters(filters))) == left
+
+
+def test_filters_of_two_loads_do_not_meet(pushdown: SparkSession, access: TableAccess, sorter: StreamSorter) -> None:
+    wanted = fill(sorter, {"a": 10, "b": 5, "c": 3})
+    one, other = (reader(pushdown, access, pushFilters="true").load() for _ in range(2))
+    assert places(one.where("queue = 'a'").union(other.where("queue = 'b'"))) == wanted[:15]
+    joined = one.where("queue = 'a'").alias("x").join(other.where("queue = 'b'").alias("y"), "seq")
+    assert joined.count() == 5
+
+
 def test_what_is_trimmed_is_no_hole(spark: SparkSession, access: TableAccess, sorter: StreamSorter) -> None:
     fill(sorter, {"a": 10})
     sorter.trim("a", 6, control_table=None)
     assert places(reader(spark, access).load()) == [("a", seq) for seq in range(7, 10)]
+    assert places(reader(spark, access).load().where("seq >= 3")) == [("a", seq) for seq in range(7, 10)]
+    assert places(reader(spark, access, fromSeq=7).load()) == [("a", seq) for seq in range(7, 10)]
+
+
+def test_to_ask_for_what_was_trimmed_is_an_error(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter
+) -> None:
+    fill(sorter, {"a": 10})
+    sorter.trim("a", 6, control_table=None)
+    with pytest.raises(PySparkException) as caught:
+        reader(spark, access, fromSeq=3).load().collect()
+    assert "seqs 3 to 6 of queue 'a' were trimmed from the table; what is left begins at 7" in told(caught)
 
 
 def test_a_range_of_chosen_queues(spark: SparkSession, access: TableAccess, sorter: StreamSorter) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from stream_sort.replay.archive.manifest import folder_of, segment_name
 from stream_sort.replay.archive.plan import SegmentPlan
-from stream_sort.replay.archive.shelf import Shelf, lost, settled, with_data
+from stream_sort.replay.archive.shelf import Shelf, folders, settled, unfinished_notes, with_data
 
 FIRST = SegmentPlan("q", -11, (-1, 9))
 SECOND = SegmentPlan("q", 9, (29,))
@@ -80,4 +80,36 @@ def test_each_queue_is_judged_by_itself() -> None:
     other = SegmentPlan("r", -1, (9,))
     found = [*WHOLE, other.name, other.mark]
     listed = {folder_of("r"): [other.name, other.mark]}
-    assert [folder for folder, _ in lost(found, listed.__getitem__)] == [folder_of("r")]
+    damaged = {folder.name: folder.damage is not None for folder in folders(found, listed.__getitem__)}
+    assert damaged == {folder_of("q"): False, folder_of("r"): True}
+
+
+def test_what_a_run_still_writes_is_not_read() -> None:
+    writing = [name for name in WHOLE if name not in {THIRD.mark, segment_name(THIRD.segments[0]) + ".json"}]
+    (folder,) = folders(writing, lambda _: writing)
+    finished = [segment_name(one) + ".json" for plan in (FIRST, SECOND) for one in plan.segments]
+    assert (list(folder.manifests), folder.damage) == (finished, None)
+    (whole,) = folders(WHOLE, lambda _: WHOLE)
+    assert len(whole.manifests) == 5
+
+
+def test_what_is_read_is_what_the_last_look_saw() -> None:
+    torn = [name for name in WHOLE if name != segment_name(SECOND.segments[0]) + ".json"]
+    (folder,) = folders(torn, lambda _: WHOLE)
+    assert (len(folder.manifests), folder.damage) == (5, None)
+
+
+def test_a_queue_with_an_unfinished_run_says_so() -> None:
+    assert [(one.queue, one.unfinished) for one in folders(WHOLE, lambda _: WHOLE)] == [("q", False)]
+    left = [name for name in WHOLE if name != THIRD.mark]
+    assert [(one.queue, one.unfinished) for one in folders(left, lambda _: left)] == [("q", True)]
+    assert [(one.unfinished, one.manifests) for one in folders([FIRST.name], list)] == [(True, ())]
+
+
+def test_unfinished_runs_are_told_of_queue_by_queue_but_not_of_thousands() -> None:
+    assert unfinished_notes([]) == ()
+    (told,) = unfinished_notes(["a"])
+    assert told.startswith("queue 'a': a run of archive is not finished")
+    assert "run archive again" in told
+    many = unfinished_notes(map(str, range(1_000)))
+    assert (len(many), many[-1]) == (6, "and 995 more queues with a run of archive that is not finished")

@@ -14,7 +14,7 @@ from stream_sort.replay.audit import runs as audit_runs
 from stream_sort.replay.audit.findings import findings_of
 from stream_sort.replay.audit.queues import QueueAudit, queues_of
 from stream_sort.replay.audit.runs import RunCollector, joined_runs
-from stream_sort.replay.export.files import KEYS
+from stream_sort.replay.export.lines import KEYS
 
 Slot = tuple[str, int, bool, bool]
 SLOTS = st.tuples(st.sampled_from(["a", "b", "é"]), st.integers(-5, 40), st.booleans(), st.booleans())
@@ -136,9 +136,16 @@ def test_messages_before_the_start_are_named() -> None:
     assert kinds(QueueAudit("q", [(-2, 4)], rows=7, first_seq=0, position=4)) == {"before_start": [range(-2, 0)]}
 
 
-def test_a_queue_without_a_cursor_is_a_finding_only_where_there_must_be_one() -> None:
+def test_a_queue_without_a_cursor_is_a_finding_only_where_it_was_lost() -> None:
     assert kinds(QueueAudit("q", [(0, 4)], rows=5)) == {}
-    assert list(kinds(QueueAudit("q", [(0, 4)], rows=5, needs_cursor=True))) == ["no_cursor"]
+    (finding,) = findings_of(QueueAudit("my queue", [(0, 4)], rows=5, cursor_lost=True))
+    assert (finding.kind, finding.count) == ("no_cursor", 5)
+    assert finding.detail.endswith("stream-sort recover 'my queue'")
+
+
+def test_what_is_in_no_slot_is_a_finding_of_the_lowest_rank() -> None:
+    found = findings_of(QueueAudit("q", [(-2, 4)], rows=7, first_seq=0, position=4, no_slot=3))
+    assert [(one.kind, one.count) for one in found] == [("before_start", 2), ("no_slot", 3)]
 
 
 def test_conflicts_and_duplicates_are_told_apart() -> None:

@@ -63,6 +63,13 @@ def options(*argv: str) -> BackfillOptions:
         ([*TABLES, *FILES, "--since", "1794826000000"], "in seconds, not in milliseconds"),
         ([*TABLES, *FILES, "--until", "1794826000000"], "in seconds, not in milliseconds"),
         ([*TABLES, *FILES, "--since", "9998-01-01"], "--since is in the future"),
+        ([*TABLES, *FILES, "--batch-size", "5"], "--batch-size is for sinks that deliver"),
+        (["--archive", "a", *FILES, "--eventual"], "--eventual is for tables"),
+        (["--export", "e", *FILES, "--max-read-units", "5"], "--max-read-units is for tables"),
+        (["--archive", "a", *FILES, "--items-table", "I"], "--items-table is of no use beside --archive"),
+        (["--export", "e", *FILES, "--control-table", "C"], "--control-table is of no use beside --export"),
+        ([*TABLES, *FILES, "--report", ""], "it is empty"),
+        ([*TABLES, *FILES, "--checkpoint", ""], "it is empty"),
         ([*TABLES, *FILES, "--no-such-option"], "unrecognized arguments: --no-such-option"),
         ([*TABLES, *FILES, "--report", "no/such/folder/r.json"], "its folder is not there"),
     ],
@@ -74,7 +81,7 @@ def test_bad_options_get_one_clear_line_and_exit_code_2(
     assert main(argv) == 2
     said = capsys.readouterr()
     assert told in said.err
-    assert said.err.startswith("backfill: ")
+    assert said.err.startswith("stream-sort: ")
     assert said.err.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
@@ -103,4 +110,4 @@ def test_an_interrupted_job_says_how_to_go_on(capsys: pytest.CaptureFixture[str]
         raise KeyboardInterrupt
 
     assert run_main(backfill_parser(), interrupted, [*TABLES, *FILES], resume="run it again") == 130
-    assert capsys.readouterr().err == "backfill: interrupted; to go on: run it again\n"
+    assert capsys.readouterr().err == "stream-sort: interrupted; to go on: run it again\n"

@@ -4,7 +4,13 @@ import pytest
 
 from stream_sort.core.records import Cursor
 from stream_sort.errors import InvalidInput
-from stream_sort.replay.backfill.bounds import MOST_NOTES, shortfalls, trimmed_notes
+from stream_sort.replay.backfill.bounds import (
+    MOST_NOTES,
+    ended_before,
+    shortfalls,
+    trimmed_meanwhile,
+    trimmed_notes,
+)
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.backfill.tally import Tally
 from stream_sort.replay.export.order import EXAMPLES, Doubles, Singles
@@ -72,3 +78,24 @@ def test_more_conflicts_than_are_named_are_all_counted() -> None:
         slots.doubles.conflict("a", seq)
     tally = Tally("a", -1, 99, 99).with_conflicts(Tally("a", -1, 99, -1), slots)
     assert (tally.conflicts, len(tally.conflicting)) == (EXAMPLES + 5, EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "ended"), [(10, 20, {"b": 4}), (None, 20, {"b": 4}), (10, None, {}), (None, 3, {})]
+)
+def test_queues_without_a_range_ended_before_it_or_have_all_of_it(
+    first: int | None, last: int | None, ended: dict[str, int]
+) -> None:
+    selection = Selection(from_seq=first, to_seq=last)
+    assert ended_before(selection, [Range("a", 9, 20)], {"a": 49, "b": 4}) == ended
+
+
+def test_holes_that_a_trim_made_are_told_from_others_and_many_are_counted() -> None:
+    holed = [Tally(f"q{n}", -1, 19, 4, missing=(Range(f"q{n}", 4, 9),), failed="hole") for n in range(MOST_NOTES + 2)]
+    cursors: dict[str, Cursor | None] = {one.queue: Cursor(one.queue, 19, 0, floor=9) for one in holed}
+    told, notes = trimmed_meanwhile(holed, cursors)
+    assert all("is trimmed up to seq 9" in one.failed for one in told)
+    assert (len(notes), notes[-1]) == (MOST_NOTES + 1, "and 2 more queues were trimmed")
+    low: dict[str, Cursor | None] = {one.queue: Cursor(one.queue, 19, 0, floor=4) for one in holed}
+    assert trimmed_meanwhile(holed, low) == (holed, [])
+    assert trimmed_meanwhile(holed, {}) == (holed, [])

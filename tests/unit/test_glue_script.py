@@ -26,7 +26,7 @@ def test_the_job_gets_what_is_quoted_and_nothing_that_glue_adds(
     line = "archive --items-table Items --cursor-table Cursor --control-table Control --archive 's3://no bucket'"
     assert main(["glue.py", "--JOB_NAME", "any", "--run", line, "--TempDir", "s3://other"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith("archive: ")
+    assert said.startswith("stream-sort: ")
     assert "s3://no bucket" in said
 
 

@@ -63,9 +63,29 @@ def test_what_is_under_way_counts_until_its_part_has_ended(ledger: Ledger) -> No
 
 def test_the_end_is_noted_once(ledger: Ledger) -> None:
     assert ledger.end() is None
-    ledger.finish({"finished_at": 1.0})
-    ledger.finish({"finished_at": 2.0})
-    assert ledger.end() == {"finished_at": 1.0}
+    ledger.finish({"finished_at": 1.0, "queues": [TALLY.wire()]})
+    ledger.finish({"finished_at": 2.0, "queues": []})
+    assert ledger.end() == {"finished_at": 1.0, "queues": [TALLY.wire()]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b'"end"',
+        b'{"finished_at": "then", "queues": []}',
+        b'{"finished_at": 1.0}',
+        b'{"finished_at": 1.0, "queues": [["a"]]}',
+        b'{"finished_at": 1e300, "queues": []}',
+    ],
+)
+def test_a_damaged_end_is_named(ledger: Ledger, content: bytes) -> None:
+    ledger.storage.write("end.json", content)
+    with pytest.raises(StoreError, match=r"end.json is no end of a job"):
+        ledger.end()
 
 
 def test_a_tally_is_whole_when_every_seq_is_a_slot_and_done_when_the_holes_are_known() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_sort import LocalStackFailed
+from stream_sort import InvalidInput
 from stream_sort.local.parameters import check_parameters, known_parameters
 from stream_sort.sinks.choose import SINKS
 
@@ -10,14 +10,19 @@ from stream_sort.sinks.choose import SINKS
 def test_the_parameters_are_those_of_the_template() -> None:
     known = known_parameters()
     assert {"QueueKey", "SeqKey", "FirstSeq", "Sink", "SinkTarget", "Handler", "LagAlarm"} <= known.keys()
-    assert set(known["Sink"]) == set(SINKS)
-    assert known["OnPoison"] == ["park", "dead_letter"]
-    assert known["SinkTarget"] == []
+    assert set(known["Sink"].allowed) == set(SINKS)
+    assert known["OnPoison"].allowed == ("park", "dead_letter")
+    assert known["SinkTarget"].allowed == ()
 
 
 def test_what_the_template_allows_is_let_through() -> None:
     check_parameters({})
-    check_parameters({"Sink": "kinesis", "FirstSeq": "7", "DeletionProtection": "true"})
+    check_parameters({"Sink": "kinesis", "FirstSeq": "7", "DeletionProtection": "true", "LogRetention": "30"})
+    check_parameters({"GapPolicy": "skip after 2.5 seconds", "HandlerPolicy": "arn:aws:iam::000000000000:policy/mine"})
+
+
+def test_an_empty_value_is_the_default_of_any_parameter() -> None:
+    check_parameters(dict.fromkeys(known_parameters(), ""))
 
 
 @pytest.mark.parametrize(
@@ -26,8 +31,13 @@ def test_what_the_template_allows_is_let_through() -> None:
         ({"Foo": "1"}, "no parameter 'Foo'; there are .*QueueKey"),
         ({"sink": "log"}, "no parameter 'sink'"),
         ({"Sink": "kafka"}, "parameter Sink is 'kafka'; it must be one of .*sqs-fifo"),
+        ({"MaxAttempts": "abc"}, "parameter MaxAttempts is 'abc'; it must be a number from 1 on"),
+        ({"MaxAttempts": "0"}, "must be a number from 1 on"),
+        ({"BatchSize": "10001"}, "must be a number from 1 to 10000"),
+        ({"BatchSize": "nan"}, "must be a number"),
+        ({"GapPolicy": "skip"}, r"parameter GapPolicy is 'skip'; it must be as \^\(wait"),
     ],
 )
 def test_what_it_does_not_know_is_named(given: dict[str, str], problem: str) -> None:
-    with pytest.raises(LocalStackFailed, match=problem):
+    with pytest.raises(InvalidInput, match=problem):
         check_parameters(given)

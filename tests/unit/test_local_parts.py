@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort.errors import LocalStackFailed
+from stream_sort.errors import InvalidInput, LocalStackFailed
 from stream_sort.local import project
 from stream_sort.local.ports import choose_port, free_port
 from stream_sort.local.project import HandlerFile, project_root
-from stream_sort.local.record import FILE, Record
+from stream_sort.local.record import FILE, Record, locked
+from stream_sort.local.stack import LocalStack, asked_over
 from stream_sort.local.tools import environment
 from stream_sort.local.workers import worker_pids
 
@@ -64,7 +65,7 @@ def test_a_handler_file_may_bind_its_function_in_any_way(tmp_path: Path, code: s
 def test_a_handler_file_that_cannot_work_is_named(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "broken.py").write_text("def handle(:")
     (tmp_path / "mine.py").write_text("def other(batch):\n    handle = 1\n")
-    with pytest.raises(LocalStackFailed, match=problem):
+    with pytest.raises(InvalidInput, match=problem):
         HandlerFile.parse(str(tmp_path / text))
 
 
@@ -75,6 +76,46 @@ def test_a_record_that_cannot_be_read_is_none_at_all(tmp_path: Path) -> None:
     for text in ("", "{", "[]", '{"other": 1}'):
         (tmp_path / FILE).write_text(text)
         assert Record.load(tmp_path) is None
+
+
+def test_what_was_asked_for_before_stays_unless_it_is_asked_for_anew() -> None:
+    before = Record(4566, {"MaxAttempts": "3", "OnPoison": "dead_letter"}, "mine.py:handle", {"MaxAttempts": "3"})
+    asked = asked_over(before, Record(0, {"MaxAttempts": "4"}))
+    assert asked.parameters == {"MaxAttempts": "4", "OnPoison": "dead_letter"}
+    assert asked.handler == "mine.py:handle"
+    assert asked_over(before, Record(0, {}, "other.py:handle")).handler == "other.py:handle"
+
+
+def test_an_empty_value_asks_for_the_default_and_a_sink_for_no_handler() -> None:
+    before = Record(4566, {"MaxAttempts": "3", "OnPoison": "dead_letter"}, "mine.py:handle")
+    assert asked_over(before, Record(0, {"OnPoison": ""})).parameters == {"MaxAttempts": "3"}
+    assert asked_over(None, Record(0, {"OnPoison": "", "Sink": "log"})).parameters == {"Sink": "log"}
+    assert asked_over(before, Record(0, {"Sink": "log"})).handler is None
+    assert asked_over(before, Record(0, {"Handler": ""})).handler is None
+
+
+@pytest.mark.parametrize("home", ["file", "file/stack", "/proc/stack"])
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, home: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InvalidInput, match="no folder can be made there"), locked(tmp_path / home):
+        pass
+
+
+def test_a_folder_with_the_users_own_files_is_not_taken_for_a_local_stack(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InvalidInput, match="holds something else"):
+        LocalStack.take_down(tmp_path)
+    assert (tmp_path / "thesis.txt").exists()
+    Record(4566).save(tmp_path)
+    with locked(tmp_path):
+        pass
+
+
+def test_what_is_left_in_the_folder_of_a_checkout_is_taken_over(tmp_path: Path) -> None:
+    home = tmp_path / ".stream-sort"
+    (home / "build").mkdir(parents=True)
+    assert LocalStack.take_down(home)
+    assert not home.exists()
 
 
 def test_without_a_checkout_it_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

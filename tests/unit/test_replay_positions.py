@@ -51,3 +51,12 @@ def test_shares_use_all_that_may_be_used_and_no_queue_gets_more_than_it_has(due:
 
 def test_a_long_queue_keeps_no_short_one_from_going_on() -> None:
     assert shared_out({"long": 1_000_000, "a": 3, "b": 100}, 30) == {"a": 3, "b": 13, "long": 14}
+
+
+def test_an_offset_knows_where_its_new_queues_begin_and_one_without_new_queues_reads_as_ever() -> None:
+    offset = packed({"a": 9, "b": 4}, {"b": -1})
+    assert (unpacked(offset), unpacked(offset, "begins")) == ({"a": 9, "b": 4}, {"b": -1})
+    assert unpacked(packed({"a": 9}), "begins") == {}
+    assert packed({"a": 9}, {}) == packed({"a": 9})
+    with pytest.raises(InvalidInput, match="is damaged"):
+        unpacked({**offset, "begins": "?"}, "begins")

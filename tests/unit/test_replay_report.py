@@ -9,7 +9,7 @@ import pytest
 from stream_sort.errors import SettingsError
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.jobs.progress import Progress
-from stream_sort.replay.jobs.report import Report, check_report_file
+from stream_sort.replay.jobs.report import Report, check_report_file, shown_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +49,18 @@ def test_long_and_hostile_names_keep_their_row() -> None:
     row = {"queue": "x" * 100 + "\nfake row", "rows": None, "gaps": []}
     lines = Report("audit", True, ("queue", "rows", "gaps"), [row], {}).text().splitlines()  # noqa: FBT003
     assert lines[2].split() == ["x" * 47 + "…", "-", "-"]
+
+
+def test_control_characters_in_a_report_are_shown_and_not_obeyed() -> None:
+    row = {"queue": "\x1b[2J", "rows": 1, "gaps": ["\x07"]}
+    report = Report("audit", True, ("queue", "rows", "gaps"), [row], {"who": "\x1b"}, notes=("of \x1b[31m",))  # noqa: FBT003
+    text = report.text()
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert r"\x1b[2J" in text
+    assert r"of \x1b[31m" in text
+    assert json.loads(shown_json(report.document())) == report.document()
+    assert "\x9b" not in shown_json({"queue": "\x9b"})
 
 
 def test_progress_says_rows_rate_and_parts() -> None:

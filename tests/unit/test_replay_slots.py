@@ -113,6 +113,34 @@ def test_a_late_message_is_shown_beside_its_tombstone() -> None:
     assert (row["item"], row["late"]) == (None, '{"price":2.0,"queue":"a","seq":2}')
 
 
+def late_item(fields: dict[str, Any], reason: str = "lost") -> dict[str, Any]:
+    """A tombstone with a late message beside it, as it comes over the line."""
+    wire, types = encode(fields)
+    mark = {tables.SKIPPED: {"S": reason}, tables.LATE: {"M": wire}, tables.LATE_TYPES: {"S": types or ""}}
+    item = {"queue": {"S": "a"}, "seq": {"N": "7"}, **mark}
+    sent_over: dict[str, Any] = json.loads(json.dumps(item, default=lambda value: b64encode(value).decode()))
+    return sent_over
+
+
+def test_a_late_message_is_shown_beside_a_tombstone_without_a_reason() -> None:
+    (row,) = SlotDecoder(KEYS).batch([late_item({"text": "x"}, reason="")]).to_pylist()
+    assert (row["skipped"], row["late"]) == ("", '{"queue":"a","seq":7,"text":"x"}')
+
+
+@given(FIELDS)
+def test_a_late_message_comes_back_with_its_bytes_as_bytes(fields: dict[str, Any]) -> None:
+    plain = sent({"queue": "a", "seq": 6, "text": "x"})
+    row = SlotDecoder(KEYS).batch([plain, late_item(fields)]).to_pylist()[1]
+    assert document_of(row["late"], row["binary"]) == {"queue": "a", "seq": 7, **fields}
+
+
 def test_what_stands_between_two_seqs_is_no_slot() -> None:
     items = [sent({"queue": "a", "seq": 1}), {"queue": {"S": "a"}, "seq": {"N": "1.5"}}, sent({"queue": "a", "seq": 2})]
     assert SlotDecoder(KEYS).batch(items).column("seq").to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("seq", [2**63, 10**37, -(2**63) - 1])
+def test_an_item_beyond_every_seq_is_named(seq: int) -> None:
+    items = [{"queue": {"S": "q"}, "seq": {"N": str(number)}} for number in (1, seq)]
+    with pytest.raises(StoreError, match=f"queue 'q' at {seq} is at no seq"):
+        SlotDecoder(KEYS).batch(items)

@@ -214,3 +214,32 @@ def test_a_damaged_segment_read_in_part_is_named(storage: Storage) -> None:
     storage.write(manifest.data_name, data[:-200] + b"\0" * 200)
     with pytest.raises(ArchiveDamaged, match="no readable Parquet file"):
         rows_of(ArchiveOrigin(storage).read(Range("q", 5, 6)))
+
+
+def test_no_bit_can_change_in_what_is_read_in_part_without_a_word(storage: Storage) -> None:
+    (manifest,) = stored(storage, Range("q", -1, 59))
+    wanted = Range("q", 21, 24)
+    data, sound = storage.read(manifest.data_name), rows_of(slots(wanted))
+    named = 0
+    for place in range(4, len(data), 7):
+        storage.write(manifest.data_name, data[:place] + bytes([data[place] ^ (1 << place % 8)]) + data[place + 1 :])
+        try:
+            assert rows_of(read_segment(storage, manifest, wanted)) == sound, place
+        except ArchiveDamaged:
+            named += 1
+    assert named > 20
+
+
+def test_a_column_whose_name_is_no_text_any_more_is_named(storage: Storage) -> None:
+    (manifest,) = stored(storage, Range("q", -1, 59))
+    data = storage.read(manifest.data_name)
+    storage.write(manifest.data_name, data.replace(b"arrived_at", b"arrived_a\xf4"))
+    with pytest.raises(ArchiveDamaged, match="no readable Parquet file"):
+        rows_of(read_segment(storage, manifest, Range("q", 21, 24)))
+
+
+def test_segments_without_checksums_can_be_read_in_part(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(segments.WRITING, "write_page_checksum")
+    (manifest,) = stored(storage, Range("q", -1, 59))
+    wanted = Range("q", 21, 24)
+    assert rows_of(read_segment(storage, manifest, wanted)) == rows_of(slots(wanted))

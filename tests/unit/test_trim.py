@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from stream_sort import CursorLost, MissingItems, NotReleased, QueueNotFound, StoreUnavailable, StreamSorter, Trimmed
@@ -9,6 +11,9 @@ from stream_sort.testing.contracts import arrival
 from stream_sort.trimmer import Trimmer
 from tests.consumers import Interrupted, fail
 from tests.unit.queues import beside, message, tables_of
+
+if TYPE_CHECKING:
+    from tests.unit.faulty import Faulty
 
 
 @pytest.fixture
@@ -28,6 +33,15 @@ def test_a_trim_deletes_up_to_a_seq_and_says_how_many(sorter: StreamSorter) -> N
     assert sorter.trim("q", 3, control_table=None) == 0
     assert sorter.trim("q", 5, control_table=None) == 2
     assert tables_of(sorter).cursors["q"].floor == 5
+
+
+def test_the_only_message_of_a_queue_is_trimmed_without_a_request_to_delete_it(client: Faulty) -> None:
+    sorter = StreamSorter(client=client)
+    sorter.put(message(0))
+    client.calls.clear()
+    assert sorter.trim("q", 0, control_table=None) == 0
+    assert "query" not in client.calls
+    assert (sorter.position("q"), [one["seq"] for one in sorter.read("q")]) == (0, [])
 
 
 def test_a_lower_trim_does_not_lower_the_floor(sorter: StreamSorter) -> None:

@@ -19,11 +19,12 @@ from stream_sort.replay.archive.report import Accounts, planned
 from stream_sort.replay.archive.trim import Bounds, TrimQueues
 from stream_sort.replay.archive.work import WriteSegments
 from stream_sort.replay.jobs.estimate import estimate
-from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, run_main
+from stream_sort.replay.jobs.files import check_writable
+from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, complain, run_main
 from stream_sort.replay.jobs.origins import paced
 from stream_sort.replay.jobs.plan import Plan
 from stream_sort.replay.jobs.progress import Progress
-from stream_sort.replay.jobs.report import check_report_file
+from stream_sort.replay.jobs.report import check_report_file, shown_json
 from stream_sort.replay.jobs.tasks import run_parts
 from stream_sort.replay.ranges import Part, Range, cut
 from stream_sort.replay.table import TableOrigin
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.replay.archive.due import Due, Ledgers
+    from stream_sort.replay.jobs.places import FindNearby
     from stream_sort.replay.jobs.report import Report
 
 __all__ = ["ArchiveOptions", "archive", "dry_run", "main"]
@@ -153,9 +155,10 @@ class _Run:
         account.through = plan.through
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None) -> int:
     """The command; returns its exit code."""
-    return run_main(archive_parser(), _command, argv, resume="run it again, it goes on where it was")
+    resume = "run it again, it goes on where it was"
+    return run_main(archive_parser(), _command, argv, resume=resume, find_nearby=find_nearby)
 
 
 def _command(given: argparse.Namespace) -> int:
@@ -164,14 +167,19 @@ def _command(given: argparse.Namespace) -> int:
     if given.dry_run:
         report = dry_run(options)
     else:
+        check_writable("--archive", given.archive)
+        Owner.of(options.access).check(options.storage)
         # Spark takes seconds to start; what is wrong with the options is said before.
         from stream_sort.replay.jobs.session import spark_session  # noqa: PLC0415
 
         report = archive(options, spark_session("stream-sort archive"))
     if given.report:
         report.write(given.report, options.access)
-    if not given.quiet:
-        sys.stdout.write(report.text())
+    if given.json or not given.quiet:
+        sys.stdout.write(shown_json(report.document()) if given.json else report.text())
+    elif not report.complete:
+        worst = report.queues[0]
+        complain(f"not complete: queue {worst['queue']!r}: {worst['problem']}")
     return COMPLETE if report.complete else INCOMPLETE
 
 

@@ -6,13 +6,15 @@ It is written after the segment. A reader trusts manifests only: a Parquet file 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput
+from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.files.paths import decode_seq, encode_queue, encode_seq
-from stream_sort.replay.ranges import Range
+from stream_sort.replay.ranges import Range, is_number, range_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +26,7 @@ VERSION = 1
 QUEUES = "queues/"
 PLANS = "/plans/"
 DATA, MANIFEST = ".parquet", ".json"
+_SHA256 = re.compile("[0-9a-f]{64}")
 LOST = "restore it from a backup or an older version of the object"
 
 
@@ -111,7 +114,7 @@ def first_seq(name: str) -> int:
 def parse(content: bytes, name: str, address: str) -> Manifest:
     """The manifest of a file; ArchiveDamaged for what is none, or does not agree with itself or its name."""
     try:
-        document: dict[str, Any] = json.loads(content)
+        document: dict[str, Any] = value_of(content)
         version = (document.pop("format"), document.pop("version"))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ArchiveDamaged(address, f"it is no manifest of a segment ({error}); {LOST}") from error
@@ -121,7 +124,7 @@ def parse(content: bytes, name: str, address: str) -> Manifest:
         groups = tuple(RowGroup(**group) for group in document.pop("row_groups"))
         manifest = Manifest(**document, row_groups=groups)
         sound = _is_sound(manifest) and manifest.name == name
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ArchiveDamaged(address, f"it is no manifest of a segment ({error}); {LOST}") from error
     if not sound:
         raise ArchiveDamaged(address, f"its name, range, rows and row groups do not agree; {LOST}")
@@ -148,12 +151,20 @@ def check_sequence(manifests: Sequence[Manifest], address: str) -> None:
 
 def _is_sound(manifest: Manifest) -> bool:
     """Whether row groups fill the range, one after the other."""
+    range_of(manifest.queue, manifest.after, manifest.through)
+    counts = manifest.rows, manifest.tombstones, manifest.size
+    if not all(map(is_number, counts)) or not _are_times(manifest) or not _SHA256.fullmatch(manifest.sha256):
+        return False
     at = manifest.after + 1
     for group in manifest.row_groups:
-        if group.first_seq != at or group.rows < 1:
+        if group.first_seq != at or not is_number(group.rows) or group.rows < 1 or not _are_times(group):
             return False
         at += group.rows
     return at == manifest.through + 1 and manifest.rows == len(manifest.range) > 0
+
+
+def _are_times(held: Manifest | RowGroup) -> bool:
+    return all(time is None or is_number(time) for time in (held.min_arrived_at, held.max_arrived_at))
 
 
 def _may_hold(group: RowGroup, selection: Selection) -> bool:

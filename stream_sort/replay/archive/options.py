@@ -9,7 +9,7 @@ from stream_sort.errors import SettingsError
 from stream_sort.replay.access import PATIENCE, TableAccess
 from stream_sort.replay.archive.due import Ledgers
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import JobParser, add_running, positive
+from stream_sort.replay.jobs.options import JobParser, add_place, add_running, missing_table, positive
 from stream_sort.replay.selection import Selection
 from stream_sort.stores.dynamodb.archive_marks import DynamoArchiveMarks
 from stream_sort.stores.dynamodb.calls import Calls
@@ -55,17 +55,12 @@ class ArchiveOptions:
 
 def archive_parser() -> JobParser:
     """The command line of an archive run."""
-    parser = JobParser("archive", "Write what is released and everywhere consumed to ordered Parquet segments.")
-    tables = parser.add_argument_group("tables")
-    tables.add_argument("--items-table", required=True, metavar="NAME", help="the table with the messages")
-    tables.add_argument("--cursor-table", required=True, metavar="NAME", help="the table with the positions")
-    tables.add_argument(
-        "--control-table", required=True, metavar="NAME", help="the table with consumers; keeps watermarks"
+    parser = JobParser(
+        "archive",
+        "Write what is released and everywhere consumed to ordered Parquet segments.",
+        "stream-sort archive --stack orders --archive archived --dry-run",
     )
-    tables.add_argument("--queue-key", default="queue", metavar="NAME", help="under which name a message has its queue")
-    tables.add_argument("--seq-key", default="seq", metavar="NAME", help="under which name a message has its seq")
-    tables.add_argument("--endpoint-url", metavar="URL", help="another endpoint than AWS's own")
-    tables.add_argument("--region", metavar="NAME", help="the AWS region; that of the environment when left out")
+    add_place(parser, "tables")
     job = parser.add_argument_group("archive")
     job.add_argument("--archive", required=True, metavar="URI", help="the archive: a folder or s3://bucket/prefix")
     job.add_argument("--queue", action="append", metavar="NAME", help="only this queue; may be given often")
@@ -83,9 +78,12 @@ def archive_parser() -> JobParser:
 
 def options_of(given: argparse.Namespace) -> ArchiveOptions:
     """The archive run that a command line asks for."""
-    tables = given.items_table, given.cursor_table, given.queue_key, given.seq_key
+    for name in ("items_table", "cursor_table", "control_table"):
+        if not getattr(given, name):
+            raise missing_table(name)
+    keys = given.queue_key or "queue", given.seq_key or "seq"
     return ArchiveOptions(
-        access=TableAccess(*tables, given.region, given.endpoint_url),
+        access=TableAccess(given.items_table, given.cursor_table, *keys, given.region, given.endpoint_url),
         control_table=given.control_table,
         storage=Storage(given.archive, endpoint_url=given.endpoint_url, region=given.region),
         queues=tuple(given.queue) if given.queue else None,

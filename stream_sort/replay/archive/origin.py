@@ -22,7 +22,7 @@ from stream_sort.replay.archive.manifest import (
     parse,
 )
 from stream_sort.replay.archive.segments import check_bytes, read_segment
-from stream_sort.replay.archive.shelf import lost
+from stream_sort.replay.archive.shelf import UNFINISHED, folders, unfinished_notes
 from stream_sort.replay.ranges import Range, joined
 from stream_sort.replay.selection import Selection, clipped
 
@@ -115,6 +115,16 @@ class ArchiveOrigin:
         return [manifest for held in self._by_queue.values() for manifest in held]
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say of it beside what it holds: queues in which a run is not finished."""
+        return unfinished_notes(self._unfinished) if self._by_queue else ()
+
+    @property
+    def _unfinished(self) -> set[str]:
+        found: set[str] = self.__dict__["_found_unfinished"]
+        return found
+
+    @property
     def _by_queue(self) -> dict[str, list[Manifest]]:
         known: dict[str, list[Manifest]] | None = self.__dict__.get("_known")
         if known is None:
@@ -125,18 +135,20 @@ class ArchiveOrigin:
     def _load(self) -> dict[str, list[Manifest]]:
         chosen = self.selection.queues or self.selection.only
         folders = [QUEUES] if chosen is None else [folder_of(queue) for queue in sorted(chosen)]
+        self.__dict__["_found_unfinished"] = set[str]()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             names = [name for found in pool.map(self.storage.list, folders) for name in found]
-            self._check_names(names)
-            held = sorted(pool.map(self._manifest, filter(is_manifest, names)), key=lambda one: one.range)
+            held = sorted(pool.map(self._manifest, self._checked(names)), key=lambda one: one.range)
         by_queue = {queue: list(found) for queue, found in groupby(held, key=lambda one: one.queue)}
         for found in by_queue.values():
             check_sequence(found, self.storage.uri)
         for queue in self.selection.queues or ():
             if queue not in by_queue:
-                raise InvalidInput(f"queue {queue!r} has no segment in the archive {self.storage.uri}; check its name")
+                why = UNFINISHED if queue in self._unfinished else "check its name"
+                raise InvalidInput(f"queue {queue!r} has no segment in the archive {self.storage.uri}: {why}")
         if not by_queue and chosen is None:
-            raise InvalidInput(f"there is no archive at {self.storage.uri}; check the address")
+            why = "; ".join(unfinished_notes(self._unfinished)) or "check the address"
+            raise InvalidInput(f"there is no archive at {self.storage.uri}: {why}")
         return by_queue
 
     def _names_of(self, wanted: Range) -> list[str]:
@@ -146,14 +158,20 @@ class ArchiveOrigin:
         start = max(0, bisect_right(starts, wanted.after + 1) - 1)
         return names[start : bisect_right(starts, wanted.through)]
 
-    def _check_names(self, names: Sequence[str]) -> None:
+    def _checked(self, names: Sequence[str]) -> Iterator[str]:
+        """The manifests among some names; raises at what was lost."""
         there = set(names)
-        for name in filter(is_manifest, names):
-            data = name.removesuffix(MANIFEST) + DATA
-            if data not in there:
-                raise ArchiveDamaged(self.storage.address(data), f"it is missing, and its manifest is there; {LOST}")
-        for folder, damage in lost(names, self.storage.list):
-            raise ArchiveDamaged(self.storage.address(folder), damage.problem)
+        for folder in folders(names, self.storage.list):
+            for name in folder.manifests:
+                data = name.removesuffix(MANIFEST) + DATA
+                if data not in there and not self.storage.exists(data):
+                    told = f"it is missing, and its manifest is there; {LOST}"
+                    raise ArchiveDamaged(self.storage.address(data), told)
+            if folder.damage is not None:
+                raise ArchiveDamaged(self.storage.address(folder.name), folder.damage.problem)
+            if folder.unfinished:
+                self._unfinished.add(folder.queue)
+            yield from folder.manifests
 
     def _manifest(self, name: str) -> Manifest:
         return parse(self.storage.read(name), name, self.storage.address(name))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stream_sort.errors import ArchiveDamaged, FileMissing, SettingsError
 from stream_sort.replay.access import PATIENCE
 from stream_sort.replay.archive.manifest import LOST, QUEUES
+from stream_sort.replay.files.json_content import value_of
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.connection import make_client
 
@@ -66,7 +67,7 @@ class Owner:
 
 def _stored(storage: Storage) -> Owner | None:
     try:
-        document = json.loads(storage.read(NAME))
+        document = value_of(storage.read(NAME))
         kind = document["format"], document["version"]
         owner = Owner(document["arn"], document["table_id"])
     except FileMissing:

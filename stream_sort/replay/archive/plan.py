@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from stream_sort.errors import ArchiveDamaged, FileMissing
 from stream_sort.replay.archive.manifest import MANIFEST, PLANS, folder_of, parse, segment_name
 from stream_sort.replay.archive.shelf import Finished
+from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.files.paths import encode_seq
-from stream_sort.replay.ranges import Range
+from stream_sort.replay.ranges import Range, range_of
 
 if TYPE_CHECKING:
     from stream_sort.replay.files.storage import Storage
@@ -95,10 +96,11 @@ def is_written(storage: Storage, held: Range) -> bool:
 
 def _parsed(content: bytes, address: str) -> SegmentPlan:
     try:
-        document = json.loads(content)
+        document = value_of(content)
         kind = document["format"], document["version"]
         plan = SegmentPlan(document["queue"], document["after"], tuple(document["ends"]))
-        sound = all(len(held) > 0 for held in plan.segments) and plan.through > plan.after
+        sound = all(len(range_of(held.queue, held.after, held.through)) > 0 for held in plan.segments)
+        sound = sound and plan.through > plan.after
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise ArchiveDamaged(address, f"it is no plan of an archive run ({error}); delete it and run again") from error
     if kind != (FORMAT, VERSION) or not sound:

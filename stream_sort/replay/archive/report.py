@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from stream_sort.replay.jobs.estimate import Estimate
 
 COLUMNS = ("queue", "rows", "tombstones", "segments", "bytes", "archived_through", "position", "held_by", "problem")
+# Slots that a note names.
+SOME = 5
 NO_CONSUMERS = "no consumer is registered in the control table: all that is released counts as consumed"
 
 
@@ -30,6 +32,7 @@ class Account:
     size: int = 0
     through: int = 0
     trimmed: int = 0
+    kept: set[int] = field(default_factory=set)
     problem: str = ""
 
     def __post_init__(self) -> None:
@@ -70,6 +73,7 @@ class Accounts:
         """Count what was deleted."""
         account = self.queues[trimmed.queue]
         account.trimmed += trimmed.slots
+        account.kept.update(trimmed.kept)
         account.problem = account.problem or trimmed.problem
 
     def report(self, seconds: float, *, trimmed: bool) -> Report:
@@ -86,8 +90,17 @@ class Accounts:
             queues=[one.row(trimmed=trimmed) for one in accounts],
             totals=totals,
             seconds=seconds,
-            notes=(NO_CONSUMERS,) if self.no_consumers else (),
+            notes=((NO_CONSUMERS,) if self.no_consumers else ()) + self._kept(),
         )
+
+    def _kept(self) -> tuple[str, ...]:
+        """What a trim has left in the table for its late messages' sake."""
+        places = [(one.due.queue, seq) for one in self.queues.values() for seq in sorted(one.kept)]
+        if not places:
+            return ()
+        told = "; ".join(f"queue {queue!r}, seq {seq}" for queue, seq in places[:SOME])
+        more = f"; and {len(places) - SOME:,} more" if len(places) > SOME else ""
+        return (f"kept: {len(places):,} slots, whose late messages came after they were archived: {told}{more}",)
 
 
 def planned(dues: Iterable[Due], segments: dict[str, int], cost: Estimate, *, no_consumers: bool) -> Report:

@@ -13,12 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stream_sort.replay.archive.manifest import DATA, LOST, MANIFEST, PLANS, QUEUES, first_seq, is_manifest
-from stream_sort.replay.files.paths import decode_seq, encode_seq
+from stream_sort.replay.files.paths import decode_queue, decode_seq, encode_seq
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _FINISHED = re.compile(r"(-?[0-9]{19})\.(-?[0-9]{19})\.([0-9]+)\.done")
+# Queues that are named in notes.
+SOME = 5
+UNFINISHED = "a run of archive is not finished; what it has written so far is left out; run archive again"
 _PLAN = re.compile(r"(-?[0-9]{19})\.json")
 
 
@@ -71,6 +74,18 @@ class Shelf:
             return self.finished[-1].through
         return self.plans[0] - 1 if self.plans else None
 
+    @property
+    def readable(self) -> tuple[int, ...]:
+        """The segments but for those of an unfinished plan: they come in any order, and may never be all there."""
+        if not self.is_unfinished:
+            return self.segments
+        return self.segments[: bisect_left(self.segments, self.plans[-1])]
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the newest plan is not finished: its run has died, or is under way."""
+        return bool(self.plans) and self.plans[-1] not in {mark.first for mark in self.finished}
+
     def damage(self) -> Damage | None:
         """The first thing that was there, and is not any more. The newest plan may be unfinished."""
         marks = {mark.first: mark for mark in self.finished}
@@ -96,15 +111,39 @@ class Shelf:
 _UNMARKED = "a plan is not marked as finished, and another one follows it"
 
 
-def lost(names: Iterable[str], look: Callable[[str], Iterable[str]]) -> Iterator[tuple[str, Damage]]:
-    """The folders among some names in which something was lost; `look` lists a folder again."""
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What there is to read of one queue: its manifests, and what is damaged. What a run still writes is left out."""
+
+    name: str
+    manifests: tuple[str, ...]
+    damage: Damage | None
+    unfinished: bool
+
+    @property
+    def queue(self) -> str:
+        """Whose folder it is; empty if that cannot be told."""
+        return decode_queue(self.name.removeprefix(QUEUES).rstrip("/")) or ""
+
+
+def folders(names: Iterable[str], look: Callable[[str], Iterable[str]]) -> Iterator[Folder]:
+    """The folders of some names; `look` lists a folder again."""
     by_folder: dict[str, list[str]] = {}
     for name in names:
         by_folder.setdefault(QUEUES + name.removeprefix(QUEUES).partition("/")[0] + "/", []).append(name)
     for folder, held in by_folder.items():
-        damage = settled(Shelf.of(held), partial(_shelf, look, folder)).damage()
-        if damage is not None:
-            yield folder, damage
+        shelf = settled(Shelf.of(held), partial(_shelf, look, folder))
+        manifests = tuple(f"{folder}{encode_seq(first)}{MANIFEST}" for first in shelf.readable)
+        yield Folder(folder, manifests, shelf.damage(), shelf.is_unfinished)
+
+
+def unfinished_notes(queues: Iterable[str]) -> tuple[str, ...]:
+    """What is said of queues whose newest plan is not finished; a few are named."""
+    found = sorted(queues)
+    told = [f"queue {queue!r}: {UNFINISHED}" for queue in found[:SOME]]
+    if len(found) > SOME:
+        told.append(f"and {len(found) - SOME:,} more queues with a run of archive that is not finished")
+    return tuple(told)
 
 
 def settled(shelf: Shelf, look: Callable[[], Shelf]) -> Shelf:

@@ -1,4 +1,7 @@
-"""Trimming: what is archived and consumed by all is deleted from the items table. The archive is read first."""
+"""Trimming: what is archived and consumed by all is deleted from the items table. The archive is read first.
+
+A late message may come when its slot is archived already: it stays, unless the archive has it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
+from stream_sort.core.message import same_value
 from stream_sort.errors import NotConsumed, StreamSortError
 from stream_sort.replay.archive.origin import AT_ONCE, ArchiveOrigin
 from stream_sort.replay.archive.work import HOPELESS
-from stream_sort.replay.ranges import Range
+from stream_sort.replay.ranges import Range, joined
+from stream_sort.replay.slots import document_of
+from stream_sort.trimmer import PAGE, Trimmer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,19 +28,26 @@ if TYPE_CHECKING:
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.ranges import Part
 
+# Slots below the floor that are looked up one by one in the archive; where there are more, all from the first one on.
+FEW = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """How many slots of a queue were deleted; `problem` says why no more were."""
+    """How many slots of a queue were deleted; `problem` says why no more were.
+
+    `kept` are those with late messages that the archive has not.
+    """
 
     queue: str
     slots: int = 0
+    kept: tuple[int, ...] = ()
     problem: str = ""
 
 
 @dataclass(frozen=True)
 class TrimQueues:
-    """Deletes, on an executor, the ranges of a part that the archive holds byte for byte, and all before them."""
+    """Deletes, on an executor, the ranges of a part that the archive holds byte for byte."""
 
     access: TableAccess
     control_table: str
@@ -45,9 +60,7 @@ class TrimQueues:
     def _trim(self, held: Range) -> Trimmed:
         try:
             ArchiveOrigin(self.storage).check_holds(held)
-            return Trimmed(
-                held.queue, self.access.sorter.trim(held.queue, held.through, control_table=self.control_table)
-            )
+            return self._delete(held)
         except HOPELESS:
             raise
         except NotConsumed:
@@ -55,6 +68,30 @@ class TrimQueues:
             return Trimmed(held.queue)
         except StreamSortError as error:
             return Trimmed(held.queue, problem=str(error))
+
+    def _delete(self, held: Range) -> Trimmed:
+        stores = self.access.sorter.stores
+        trimmer = Trimmer(stores.items, stores.cursors, stores.control(self.control_table))
+        done = trimmer.trim_archived(held.queue, held.after, held.through)
+        archived = self._archived_late(held.queue, done.kept)
+        # The first late message of a slot stays: what the archive has cannot have changed since it was compared.
+        again = sum(stores.items.delete(held.queue, seq - 1, seq, 1) for seq in archived)
+        kept = tuple(seq for seq in done.kept if seq not in archived)
+        return Trimmed(held.queue, done.emptied + again, kept)
+
+    def _archived_late(self, queue: str, seqs: tuple[int, ...]) -> set[int]:
+        """Those of some seqs whose late messages are the same in the table and in the archive."""
+        if not seqs:
+            return set()
+        items, wanted = self.access.sorter.stores.items, set(seqs)
+        found = set()
+        for batch in ArchiveOrigin(self.storage).read(Range(queue, seqs[0] - 1, seqs[-1])):
+            rows = batch.filter(pc.is_valid(batch.column("late"))).select(["seq", "late", "binary"]).to_pylist()
+            for row in (row for row in rows if row["seq"] in wanted):
+                there = items.page(queue, row["seq"] - 1, row["seq"], 1).items
+                if there and same_value(there[0].late, document_of(row["late"], row["binary"])):
+                    found.add(row["seq"])
+        return found
 
 
 @dataclass(frozen=True)
@@ -69,17 +106,28 @@ class Bounds:
         consumers = [consumer.name for consumer in self.control.consumers()]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = pool.map(lambda one: self._bound(one[0], one[1], consumers), archived)
-            return [held for held in found if len(held)]
+            return [held for ranges in found for held in ranges]
 
-    def _bound(self, cursor: Cursor, through: int, consumers: list[str]) -> Range:
-        """From the lowest stored slot to where nobody needs the table any more; it may be empty."""
+    def _bound(self, cursor: Cursor, through: int, consumers: list[str]) -> list[Range]:
+        """What is stored up to where nobody needs the table any more, not counting the slot at the position."""
         queue = cursor.queue
         for consumer in consumers:
             # A dead letter's message stays until it is redriven or discarded.
             letters = self.control.dead_letters_of(consumer, queue)
             through = min([through, *(letter.seq - 1 for letter in letters)])
-        stored = self.access.sorter.stores.items.look(queue, cursor.first_seq - 1, 1).seqs
         # The message at the position is not deleted: where only that is left, there is nothing to do.
-        if not stored or stored[0] > min(through, cursor.position - 1):
-            return Range(queue, through, through)
-        return Range(queue, stored[0] - 1, through)
+        last = min(through, cursor.position - 1)
+        stored = [seq for seq in self._stored(cursor) if seq <= last]
+        below = [seq for seq in stored if seq <= cursor.start]
+        above = [Range(queue, seq - 1, through) for seq in stored[len(below) :][:1]]
+        if len(below) > FEW:
+            return [Range(queue, below[0] - 1, through)]
+        return joined([*(Range(queue, seq - 1, seq) for seq in below), *above])
+
+    def _stored(self, cursor: Cursor) -> tuple[int, ...]:
+        """The lowest slots, up to one above the floor, or many: below it a few were kept, or a trim has died."""
+        items, start = self.access.sorter.stores.items, cursor.first_seq - 1
+        look = items.look(cursor.queue, start, 1)
+        if look.more and look.seqs[0] <= cursor.start:
+            look = items.look(cursor.queue, start, PAGE)
+        return look.seqs

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import StoreMisconfigured, StoreUnavailable, StreamSortError
-from stream_sort.replay.archive.segments import write_segment
+from stream_sort.errors import ArchiveDamaged, FileMissing, StoreMisconfigured, StoreUnavailable, StreamSortError
+from stream_sort.replay.archive.manifest import MANIFEST, parse, segment_name
+from stream_sort.replay.archive.segments import check_bytes, write_segment
 from stream_sort.replay.completeness import Completeness
 
 if TYPE_CHECKING:
+    from stream_sort.replay.archive.manifest import Manifest
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.origin import RangeReader
     from stream_sort.replay.ranges import Part, Range
@@ -45,5 +47,18 @@ class WriteSegments:
         except HOPELESS:
             raise
         except StreamSortError as error:
-            return Written(held, problem=str(error))
+            found = self._by_others(held)
+            if found is None:
+                return Written(held, problem=str(error))
+            manifest = found
         return Written(held, manifest.tombstones, manifest.size)
+
+    def _by_others(self, held: Range) -> Manifest | None:
+        """The whole segment, if somebody else has written it, and perhaps trimmed its slots while we read them."""
+        name = segment_name(held) + MANIFEST
+        try:
+            manifest = parse(self.storage.read(name), name, self.storage.address(name))
+            check_bytes(self.storage, manifest)
+        except (FileMissing, ArchiveDamaged):
+            return None
+        return manifest if manifest.range == held else None

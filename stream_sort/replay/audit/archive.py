@@ -13,23 +13,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
-from stream_sort.replay.archive.manifest import LOST, QUEUES, Manifest, folder_of, is_manifest, parse
+from stream_sort.replay.archive.manifest import LOST, QUEUES, Manifest, folder_of, parse
 from stream_sort.replay.archive.origin import AT_ONCE
 from stream_sort.replay.archive.segments import read_segment
-from stream_sort.replay.archive.shelf import lost
+from stream_sort.replay.archive.shelf import folders, unfinished_notes
 from stream_sort.replay.audit.runs import RUNS, RunCollector
 from stream_sort.replay.export.order import Doubles
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
     from stream_sort.replay.files.storage import Storage
 
-# Bytes of segments that one task reads.
+# Bytes of segments that one task reads, at most; less where executors would have nothing to do.
 TASK_BYTES = 64 * 1024 * 1024
 
 
@@ -60,6 +60,8 @@ class ArchiveSurvey:
         self._queues = queues
         self._wanted = wanted or {}
         self.damaged: list[Damaged] = []
+        # Queues in which a run of archive is not finished.
+        self.unfinished: list[str] = []
         self._manifests: list[Manifest] = []
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
@@ -68,7 +70,8 @@ class ArchiveSurvey:
 
         self._load()
         storage = self._storage
-        for found in run_parts(spark, list(_packed(self._manifests)), lambda held: _look(storage, held)):
+        parts = list(_packed(self._manifests, spark.sparkContext.defaultParallelism))
+        for found in run_parts(spark, parts, lambda held: _look(storage, held)):
             self.damaged += found.damaged
             yield found.runs
 
@@ -85,24 +88,26 @@ class ArchiveSurvey:
         return doubles
 
     def _load(self) -> None:
-        folders = [QUEUES] if self._queues is None else [folder_of(queue) for queue in self._queues]
+        places = [QUEUES] if self._queues is None else [folder_of(queue) for queue in self._queues]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            names = [name for found in pool.map(self._storage.list, folders) for name in found]
-            held = list(pool.map(self._manifest, filter(is_manifest, names)))
-        self._note_lost(names)
+            names = [name for found in pool.map(self._storage.list, places) for name in found]
+            held = list(pool.map(self._manifest, self._checked(names)))
         manifests = sorted((one for one in held if one is not None), key=lambda one: one.range)
         self._note_below(manifests)
         if not held and not self.damaged:
-            raise InvalidInput(
-                f"there is no archive at {self._storage.uri}, or none of these queues; check the address"
-            )
+            why = "; ".join(unfinished_notes(self.unfinished)) or "check the address"
+            raise InvalidInput(f"there is no archive at {self._storage.uri}, or none of these queues: {why}")
         self._manifests = manifests
 
-    def _note_lost(self, names: Iterable[str]) -> None:
-        """What was planned and finished, and is not there."""
-        for folder, damage in lost(names, self._storage.list):
-            problem = f"{self._storage.address(folder)}: {damage.problem}"
-            self.damaged.append(Damaged(_queue_of(folder), 0, problem))
+    def _checked(self, names: Iterable[str]) -> Iterator[str]:
+        """The manifests among some names; what was planned and finished, and is not there, is noted."""
+        for folder in folders(names, self._storage.list):
+            if folder.damage is not None:
+                problem = f"{self._storage.address(folder.name)}: {folder.damage.problem}"
+                self.damaged.append(Damaged(_queue_of(folder.name), 0, problem))
+            if folder.unfinished:
+                self.unfinished.append(folder.queue)
+            yield from folder.manifests
 
     def _note_below(self, manifests: Iterable[Manifest]) -> None:
         """Queues that end before their watermarks, of which nothing worse is known."""
@@ -129,11 +134,12 @@ def _queue_of(name: str) -> str:
     return decode_queue(name.removeprefix(QUEUES).partition("/")[0]) or ""
 
 
-def _packed(manifests: Iterable[Manifest]) -> Iterator[list[Manifest]]:
+def _packed(manifests: Sequence[Manifest], executors: int) -> Iterator[list[Manifest]]:
+    limit = min(TASK_BYTES, sum(one.size for one in manifests) // executors + 1)
     held: list[Manifest] = []
     size = 0
     for manifest in manifests:
-        if held and size + manifest.size > TASK_BYTES:
+        if held and size + manifest.size > limit:
             yield held
             held, size = [], 0
         held.append(manifest)
@@ -160,7 +166,8 @@ def _segment_runs(storage: Storage, manifest: Manifest) -> pa.RecordBatch:
         data = storage.read(manifest.data_name)
         if len(data) != manifest.size or hashlib.sha256(data).hexdigest() != manifest.sha256:
             raise ArchiveDamaged(name, "its size or sha256 is not that of its manifest; restore it from a backup")
-        held = pq.read_table(pa.BufferReader(data), columns=["seq", "skipped", "late"], use_threads=False)
+        # Not pq.read_table: it makes a dataset of the file first, which takes longer than to read it.
+        held = pq.ParquetFile(pa.BufferReader(data)).read(["seq", "skipped", "late"], use_threads=False)
     except FileMissing as error:
         raise ArchiveDamaged(name, "it is missing, and its manifest is there; restore it from a backup") from error
     except (pa.ArrowException, OSError) as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_sort.replay.audit.runs import RunCollector
-from stream_sort.replay.export.files import KEYS, read_keys
+from stream_sort.replay.export.files import read_keys
+from stream_sort.replay.export.lines import KEYS
 from stream_sort.replay.export.origin import ExportOrigin
 from stream_sort.replay.jobs.options import ROWS_PER_PART
 from stream_sort.replay.ranges import Range, cut
@@ -39,19 +41,24 @@ BLOCKS = pa.schema([KEYS.field(name) for name in KEYS.names[:4]] + [pa.field("bl
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is in one file: runs, and the queues whose runs were too many to be told."""
+    """What is in one file: runs, the queues whose runs were too many to be told, and by queue what is in no slot."""
 
     runs: pa.RecordBatch
+    no_slot: Counter[str]
     scattered: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSurvey:
-    """Reads the keys of all items of an export, and checks its files."""
+    """Reads the keys of all items of an export, and checks its files.
+
+    `no_slot` tells by queue, once the runs are known, how many items are in no slot.
+    """
 
     storage: Storage
     keys: KeyNames
     queues: tuple[str, ...] | None = None
+    no_slot: Counter[str] = field(default_factory=Counter, compare=False)
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """The runs of all files."""
@@ -61,6 +68,7 @@ class ExportSurvey:
         looks = list(run_parts(spark, export.files, partial(_look, export, self.keys, self.queues)))
         scattered = frozenset[str]().union(*(look.scattered for look in looks))
         for look in looks:
+            self.no_slot.update(look.no_slot)
             yield _without(look.runs, scattered)
         if scattered:
             yield from self._exact(spark, export, scattered)
@@ -85,16 +93,17 @@ class ExportSurvey:
 
 
 def _look(export: Export, keys: KeyNames, queues: tuple[str, ...] | None, file: DataFile) -> Look:
-    found = RunCollector()
-    for batch in read_keys(export, file, keys):
+    found, no_slot = RunCollector(), Counter[str]()
+    for batch in read_keys(export, file, keys, no_slot):
         found.take(batch if queues is None else batch.filter(pc.is_in(batch["queue"], pa.array(queues, pa.string()))))
     runs = found.runs()
+    wanted = Counter({queue: count for queue, count in no_slot.items() if queues is None or queue in queues})
     if runs.num_rows <= MOST_RUNS:
-        return Look(runs)
+        return Look(runs, wanted)
     pieces = pa.Table.from_batches([runs]).group_by("queue").aggregate([("first", "count")])
     many = pieces.filter(pc.greater(pieces["first_count"], FEW_PIECES))["queue"].to_pylist()
     scattered = frozenset(many)
-    return Look(_without(runs, scattered), scattered)
+    return Look(_without(runs, scattered), wanted, scattered)
 
 
 def _without(runs: pa.RecordBatch, queues: frozenset[str]) -> pa.RecordBatch:

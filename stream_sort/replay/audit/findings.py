@@ -5,6 +5,7 @@ The kinds, worst first, are the keys of KINDS.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,22 +17,25 @@ if TYPE_CHECKING:
 KINDS = {
     "damaged": "files of the archive are missing or changed",
     "cursor_beyond_items": "released messages are not there",
-    "no_cursor": "messages are stored, and there is no cursor row",
+    "no_cursor": "there was a cursor row, and it is lost",
     "conflict": "two different messages are in one place",
     "checkpoint_ahead": "a consumer is past the position",
     "stuck": "the next message is there, and not released",
     "gap": "messages are missing",
     "duplicate": "the same message is there twice",
     "before_start": "messages lie before the start of the queue, and are never released",
+    "no_slot": "items have a seq that is none, such as 1.5; nobody ever reads them",
 }
 RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 # Ranges that are told of one finding; all of them are in the detail.
 SHOWN = 20
+# Ranges that are told in one line.
+TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a queue; `seqs` are the ranges concerned, `count` how many seqs those are."""
+    """One thing that is wrong with a queue; `seqs` are the ranges concerned, `count` how many those are, or items."""
 
     queue: str
     kind: str
@@ -44,6 +48,14 @@ class Finding:
     def rank(self) -> tuple[bool, int, int, str]:
         """Sorts the worst first."""
         return self.repaired, RANKS[self.kind], -self.count, self.queue
+
+    @property
+    def line(self) -> str:
+        """The finding for people, in one line: its kind, where it is, and what that means."""
+        seqs = [str(one.start) if one.stop - one.start == 1 else f"{one.start}-{one.stop - 1}" for one in self.seqs]
+        more = f" and {len(seqs) - TOLD:,} more ranges" if len(seqs) > TOLD else ""
+        where = f" of seq {', '.join(seqs[:TOLD])}{more}" if seqs else ""
+        return f"{self.kind}{where}: {KINDS[self.kind]}" + (f"; {self.detail}" if self.detail else "")
 
     def document(self) -> dict[str, Any]:
         """The finding for programs."""
@@ -65,17 +77,22 @@ def findings_of(queue: QueueAudit) -> list[Finding]:
 
 
 def _findings(queue: QueueAudit) -> Iterator[Finding]:
+    yield from _of_items(queue)
+    yield from _of_cursor(queue)
+    for name, lag in queue.lag().items():
+        if lag < 0:
+            yield Finding(
+                queue.queue, "checkpoint_ahead", -lag, detail=f"consumer {name!r} is at {queue.checkpoints[name]}"
+            )
+
+
+def _of_items(queue: QueueAudit) -> Iterator[Finding]:
     missing, waiting = _split(queue.gaps(), queue.position)
     if missing:
         yield _ranges(queue, "cursor_beyond_items", missing, f"the position is {queue.position}")
     if waiting:
-        yield _ranges(queue, "gap", waiting)
-    if queue.needs_cursor and queue.position is None and queue.runs:
-        yield Finding(queue.queue, "no_cursor", queue.seqs, detail="restore its row; it is never made anew by itself")
-    if queue.stuck:
-        yield Finding(
-            queue.queue, "stuck", 1, detail=f"the position is {queue.position}; advance frees it, see --repair"
-        )
+        told = f"it never began; queues start at {queue.first_seq}, see --first-seq" if queue.unbegun else ""
+        yield _ranges(queue, "gap", waiting, told)
     if queue.conflicts:
         yield Finding(queue.queue, "conflict", queue.conflicts)
     if queue.duplicates > queue.conflicts:
@@ -83,11 +100,17 @@ def _findings(queue: QueueAudit) -> Iterator[Finding]:
     below = _below(queue)
     if below:
         yield _ranges(queue, "before_start", below, f"the queue starts at {queue.first_seq}")
-    for name, lag in queue.lag().items():
-        if lag < 0:
-            yield Finding(
-                queue.queue, "checkpoint_ahead", -lag, detail=f"consumer {name!r} is at {queue.checkpoints[name]}"
-            )
+    if queue.no_slot:
+        yield Finding(queue.queue, "no_slot", queue.no_slot)
+
+
+def _of_cursor(queue: QueueAudit) -> Iterator[Finding]:
+    if queue.cursor_lost:
+        told = f"it is never made anew by itself; put it back: stream-sort recover {shlex.quote(queue.queue)}"
+        yield Finding(queue.queue, "no_cursor", queue.seqs, detail=told)
+    if queue.stuck:
+        where = "no cursor row was made yet" if queue.unbegun else f"the position is {queue.position}"
+        yield Finding(queue.queue, "stuck", 1, detail=f"{where}; advance frees it, see --repair")
 
 
 def _split(gaps: Sequence[range], position: int | None) -> tuple[list[range], list[range]]:

@@ -6,7 +6,7 @@ whole is looked at again. The report as JSON (`--out`):
     {"job": "audit", "source": "...", "complete": bool, "seconds": s, "notes": [...],
      "queues": n, "messages": n, "tombstones": n, "late": n,       what is there; late messages lie beside tombstones
      "gaps": n, "missing": n,                                      runs of missing seqs, and how many seqs those are
-     "duplicates": n, "conflicts": n, "repaired": n,
+     "duplicates": n, "conflicts": n, "no_slot": n, "repaired": n, those in no slot have a seq such as 1.5
      "queues_with": {kind: n},                                     queues with a finding of each kind
      "lag": {consumer: n},                                         released seqs that a consumer has not done
      "findings": [{"queue", "kind", "count", "seqs": [[first, last], ...], "more_ranges", "detail", "repaired"}],
@@ -21,58 +21,66 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.replay.audit.findings import Finding, findings_of
-from stream_sort.replay.audit.options import audit_parser, options_of, reports_of
+from stream_sort.replay.audit.options import FORMS, audit_parser, options_of, reports_of
 from stream_sort.replay.audit.queues import QueueAudit, queues_of
 from stream_sort.replay.audit.report import AuditReport
 from stream_sort.replay.audit.runs import RunCollector
 from stream_sort.replay.audit.standing import Standing, check_known
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, run_main
+from stream_sort.replay.jobs.files import check_readable, check_writable
+from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, complain, run_main
 from stream_sort.replay.jobs.origins import access_of
 from stream_sort.replay.jobs.progress import Progress
-from stream_sort.replay.jobs.report import write_report
+from stream_sort.replay.jobs.report import shown_json, write_report
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from stream_sort.replay.audit.options import AuditOptions
     from stream_sort.replay.export.order import Doubles
+    from stream_sort.replay.jobs.places import FindNearby
     from stream_sort.replay.rate import Rate
 
 
 def audit(options: AuditOptions, spark: SparkSession | None = None) -> AuditReport:
     """Look at everything, and tell what is wrong; changes nothing, unless it is to repair."""
     if spark is None:
+        check_readable(options.source)
         from stream_sort.replay.jobs.session import spark_session  # noqa: PLC0415  # Spark is slow to load
 
         spark = spark_session("stream-sort audit")
     return _Audit(options, spark).run()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None) -> int:
     """The command: exit code 0 when all is sound, 1 with findings, 2 for bad input, 130 when interrupted."""
-    return run_main(audit_parser(), _command, argv)
+    return run_main(audit_parser(), _command, argv, find_nearby=find_nearby)
 
 
 def _command(given: argparse.Namespace) -> int:
     options = options_of(given)
+    if given.detail:
+        check_writable("--detail", given.detail)
     report = audit(options)
     if given.detail:
         storage = Storage(given.detail, options.source.endpoint_url, options.source.region)
-        report.write_detail(storage, given.detail_format)
+        report.write_detail(storage, given.detail_format or FORMS[0])
     for path in reports_of(given):
         write_report(report.document(), path, options.source)
-    if not given.quiet:
-        sys.stdout.write(report.text())
+    if given.json or not given.quiet:
+        sys.stdout.write(shown_json(report.document()) if given.json else report.text())
+    elif not report.complete:
+        worst = report.findings[0]
+        complain(f"not complete: queue {worst.queue!r}: {worst.line}")
     return COMPLETE if report.complete else INCOMPLETE
 
 
@@ -85,6 +93,7 @@ class _Audit:
 
     def __post_init__(self) -> None:
         self._began = time.monotonic()
+        self._notes: tuple[str, ...] = ()
 
     def run(self) -> AuditReport:
         look = {"table": self._table, "export": self._export, "archive": self._archive}[self.options.source.kind]
@@ -94,18 +103,19 @@ class _Audit:
         findings += [finding for one in audited for finding in findings_of(one)]
         findings.sort(key=lambda one: one.rank)
         seconds = time.monotonic() - self._began
-        return AuditReport(str(self.options.source), audited, findings, seconds)
+        return AuditReport(str(self.options.source), audited, findings, seconds, self._notes)
 
     def _table(self) -> tuple[dict[str, QueueAudit], list[Finding]]:
         from stream_sort.replay.audit.table import TableSurvey  # noqa: PLC0415  # one of three is loaded
 
         options = self.options
-        access = access_of(options.source)
-        standing = Standing(access.sorter, options.source.control_table)
+        access = replace(access_of(options.source), first_seq=options.first_seq)
+        standing = Standing(access.sorter, options.source.control_table, options.first_seq)
         # Before the items: what is released by now must be among them.
         cursors = standing.cursors(options.queues)
         survey = TableSurvey(access, options.queues, options.consistent, self._rate())
         queues = self._collected(survey.runs(self.spark))
+        _add_no_slot(queues, survey.no_slot)
         standing.join(queues, cursors)
         return queues, self._repaired(standing, queues) if options.repair else []
 
@@ -126,6 +136,7 @@ class _Audit:
 
         survey = ExportSurvey(self._storage(), self.options.source.keys, self.options.queues)
         queues = self._collected(survey.runs(self.spark))
+        _add_no_slot(queues, survey.no_slot)
         doubled = [one for one in queues.values() if one.duplicates]
         if doubled:
             runs = [Range(one.queue, first - 1, last) for one in doubled for first, last in one.runs]
@@ -133,7 +144,8 @@ class _Audit:
         return queues, []
 
     def _archive(self) -> tuple[dict[str, QueueAudit], list[Finding]]:
-        from stream_sort.replay.audit.archive import ArchiveSurvey  # noqa: PLC0415  # one of three is loaded
+        from stream_sort.replay.archive.shelf import unfinished_notes  # noqa: PLC0415  # one of three is loaded
+        from stream_sort.replay.audit.archive import ArchiveSurvey  # noqa: PLC0415  # as above
         from stream_sort.replay.audit.promised import promised  # noqa: PLC0415  # as above
 
         storage, named = self._storage(), self.options.queues
@@ -143,7 +155,8 @@ class _Audit:
         doubled = [one.queue for one in queues.values() if one.duplicates]
         if doubled:
             _add_conflicts(queues, survey.conflicts(self.spark, doubled))
-        lost = {one.queue for one in survey.damaged}.intersection(named or ())
+        self._notes = unfinished_notes(survey.unfinished)
+        lost = {*(one.queue for one in survey.damaged), *survey.unfinished}.intersection(named or ())
         queues |= {queue: QueueAudit(queue) for queue in lost if queue not in queues}
         return queues, [Finding(one.queue, "damaged", one.rows, detail=one.problem) for one in survey.damaged]
 
@@ -167,6 +180,11 @@ class _Audit:
         host = self.spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1")
         # Lives as long as this process: tasks may ask until the last one has ended.
         return Rate(self.options.max_read_units, RateKeeper(host or "127.0.0.1").address)
+
+
+def _add_no_slot(queues: dict[str, QueueAudit], counted: Mapping[str, int]) -> None:
+    for name, count in counted.items():
+        queues.setdefault(name, QueueAudit(name)).no_slot = count
 
 
 def _add_conflicts(queues: dict[str, QueueAudit], doubles: Doubles) -> None:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class QueueAudit:
     """One queue. `runs` are pairs of first and last seq, ascending, with a gap between each two.
 
-    `position` and `first_seq` are those of its cursor row, None without one; `trimmed_through` is how far its messages
-    were archived and then deleted; `needs_cursor` where a missing row is a loss; `checkpoints` are seqs by consumer.
+    `position` and `first_seq` are those of its cursor row, None without one; `cursor_lost` where there was one, and
+    `unbegun` where there never was: then they are what the first one will say. `trimmed_through` is how far its
+    messages were archived and then deleted; `no_slot` counts items in no slot; `checkpoints` are seqs by consumer.
     """
 
     queue: str
@@ -28,7 +29,9 @@ class QueueAudit:
     position: int | None = None
     first_seq: int | None = None
     trimmed_through: int | None = None
-    needs_cursor: bool = False
+    cursor_lost: bool = False
+    unbegun: bool = False
+    no_slot: int = 0
     stuck: bool = False
     checkpoints: dict[str, int] = field(default_factory=dict)
 

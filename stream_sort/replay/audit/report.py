@@ -67,6 +67,7 @@ class AuditReport:
             "missing": sum(gap.stop - gap.start for gap in gaps),
             "duplicates": sum(queue.duplicates - queue.conflicts for queue in self.queues),
             "conflicts": sum(queue.conflicts for queue in self.queues),
+            "no_slot": sum(queue.no_slot for queue in self.queues),
             "repaired": sum(finding.repaired for finding in self.findings),
             "queues_with": {kind: kinds[kind] for kind in KINDS if kinds[kind]},
             "lag": self._lag(),

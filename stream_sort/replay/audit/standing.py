@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.core.consumption import first_checkpoint
-from stream_sort.errors import QueueNotFound, StreamSortError
+from stream_sort.core.records import Cursor
+from stream_sort.errors import CursorLost, QueueNotFound, StreamSortError
+from stream_sort.proof import find_row
 from stream_sort.replay.audit.queues import QueueAudit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from stream_sort.core.records import Cursor
     from stream_sort.ports import ControlStore
     from stream_sort.sorter import Sorter
 
@@ -32,10 +33,11 @@ GRACE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Looks at the cursor and control tables for an audit."""
+    """Looks at the cursor and control tables for an audit; `first_seq` is where the sorter lets queues start."""
 
     sorter: Sorter
     control_table: str = ""
+    first_seq: int = 0
     sleep: Callable[[float], None] = time.sleep
 
     def cursors(self, queues: tuple[str, ...] | None) -> dict[str, Cursor]:
@@ -56,8 +58,6 @@ class Standing:
         """Add to what is stored where the cursors were before it was looked at, and where consumers are."""
         for name, cursor in cursors.items():
             _set(queues.setdefault(name, QueueAudit(name)), cursor)
-        for audit in queues.values():
-            audit.needs_cursor = True
         self._look_again(queues)
         if self.control_table:
             self._add_consumers(queues, cursors, self.sorter.stores.control(self.control_table))
@@ -68,11 +68,7 @@ class Standing:
         return {audit.queue: problem for audit, problem in zip(stuck, problems, strict=True) if problem}
 
     def _look_again(self, queues: Mapping[str, QueueAudit]) -> None:
-        for audit, cursor in self._rows([one for one in queues.values() if one.position is None]):
-            if cursor is not None:
-                # Begun since: what is beyond the items that were seen came after them.
-                _set(audit, cursor)
-                audit.position = cursor.position if audit.last is None else min(cursor.position, audit.last)
+        _each(self._find_row, [one for one in queues.values() if one.position is None and one.runs])
         for audit, cursor in self._rows([one for one in queues.values() if _lacks_released(one)]):
             if cursor is not None:
                 # Trimmed since.
@@ -84,6 +80,20 @@ class Standing:
         for audit, stuck in zip(still, _each(self._is_stuck, still), strict=True):
             audit.stuck = stuck
 
+    def _find_row(self, audit: QueueAudit) -> None:
+        """Of a queue that had no row when it was looked at: there is one now, or it is lost, or it never had one."""
+        stores = self.sorter.stores
+        try:
+            cursor = find_row(stores.items, stores.cursors, audit.queue)
+        except CursorLost:
+            audit.cursor_lost = True
+            return
+        audit.unbegun = cursor is None
+        cursor = cursor or Cursor(audit.queue, self.first_seq - 1, self.first_seq)
+        _set(audit, cursor)
+        # Begun since: what is beyond the items that were seen came after them.
+        audit.position = cursor.position if audit.last is None or audit.unbegun else min(cursor.position, audit.last)
+
     def _rows(self, suspects: Sequence[QueueAudit]) -> Iterable[tuple[QueueAudit, Cursor | None]]:
         rows = _each(self.sorter.stores.cursors.get, [one.queue for one in suspects])
         return zip(suspects, rows, strict=True)
@@ -94,7 +104,7 @@ class Standing:
         while position is not None:
             head = self.sorter.stores.heads.peek(audit.queue, position + 1)
             if head.cursor is None or head.cursor.position == position:
-                return head.cursor is not None and head.taken
+                return head.taken and (head.cursor is not None or audit.unbegun)
             position = head.cursor.position
         return False
 

@@ -5,22 +5,24 @@ The table is scanned in segments, keys only. Each segment becomes runs where it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from stream_sort.core.message import MAX_SEQ, MIN_SEQ
 from stream_sort.errors import AccessDenied
 from stream_sort.replay.access import PATIENCE
 from stream_sort.replay.audit.runs import RunCollector
-from stream_sort.replay.export.files import KEYS
+from stream_sort.replay.export.lines import KEYS
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.connection import make_client
 from stream_sort.stores.dynamodb.values import int_at, is_whole, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.access import TableAccess
     from stream_sort.replay.rate import Rate
     from stream_sort.stores.dynamodb.raw_pages import RawPage
+    from stream_sort.stores.dynamodb.values import Wire
 
 # Bytes that one segment should have, and as many segments as a scan may have.
 SEGMENT_BYTES = 256 * 1024 * 1024
@@ -46,18 +49,25 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class TableSurvey:
-    """Reads the keys of all items, or of those of some queues; `rate` keeps the whole job to so many read units."""
+    """Reads the keys of all items, or of those of some queues; `rate` keeps the whole job to so many read units.
+
+    `no_slot` tells by queue, once the runs are known, how many items are in no slot.
+    """
 
     access: TableAccess
     queues: tuple[str, ...] | None = None
     consistent: bool = True
     rate: Rate | None = None
+    no_slot: Counter[str] = field(default_factory=Counter, compare=False)
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """The runs that each task has found, as it ends."""
         from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
-        return run_parts(spark, self._stretches(spark.sparkContext.defaultParallelism), self._look)
+        stretches = self._stretches(spark.sparkContext.defaultParallelism)
+        for runs, no_slot in run_parts(spark, stretches, self._look):
+            self.no_slot.update(no_slot)
+            yield runs
 
     def _stretches(self, cores: int) -> list[Stretch]:
         if self.queues is not None:
@@ -66,13 +76,13 @@ class TableSurvey:
         count = max(2 * cores, min(MOST_SEGMENTS, _table_bytes(self.access) // SEGMENT_BYTES))
         return [Stretch(segment, count) for segment in range(count)]
 
-    def _look(self, stretch: Stretch) -> pa.RecordBatch:
-        found = RunCollector()
+    def _look(self, stretch: Stretch) -> tuple[pa.RecordBatch, Counter[str]]:
+        found, no_slot = RunCollector(), Counter[str]()
         for page in self._pages(stretch):
-            found.take(keys_batch(page.items, self.access.keys))
+            found.take(keys_batch(page.items, self.access.keys, no_slot))
             if self.rate is not None:
                 self.rate.used(page.units)
-        return found.runs()
+        return found.runs(), no_slot
 
     def _pages(self, stretch: Stretch) -> Iterator[RawPage]:
         pages = self.access.pages(consistent=self.consistent)
@@ -94,15 +104,38 @@ def _table_bytes(access: TableAccess) -> int:
     return int(table.get("TableSizeBytes", 0))
 
 
-def keys_batch(items: list[dict[str, dict[str, Any]]], keys: KeyNames) -> pa.RecordBatch:
-    """Keys that a table has sent, in batches of KEYS; what others wrote between two seqs (1.5) is no slot."""
-    items = [item for item in items if "N" not in item.get(keys.seq, {}) or is_whole(item, keys.seq)]
+def keys_batch(items: list[Wire], keys: KeyNames, no_slot: Counter[str]) -> pa.RecordBatch:
+    """Keys that a table has sent, in a batch of KEYS; counts by queue what others wrote where no slot is (1.5)."""
+    seqs = _seqs(items, keys.seq)
+    if None in seqs:
+        no_slot.update(text_at(item, keys.queue) for item, seq in zip(items, seqs, strict=True) if seq is None)
+        items = [item for item, seq in zip(items, seqs, strict=True) if seq is not None]
+        seqs = [seq for seq in seqs if seq is not None]
     columns = (
         [text_at(item, keys.queue) for item in items],
-        [int_at(item, keys.seq) for item in items],
+        seqs,
         [tables.SKIPPED in item for item in items],
         [tables.LATE_TYPES in item for item in items],
         [None] * len(items),
     )
     arrays = [pa.array(column, field.type) for column, field in zip(columns, KEYS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=KEYS)
+
+
+def _seqs(items: list[Wire], name: str) -> Sequence[int | None]:
+    """The seqs of items, None where a number is none."""
+    try:
+        seqs = [int(item[name]["N"]) for item in items]
+        if not seqs or (min(seqs) >= MIN_SEQ and max(seqs) <= MAX_SEQ):
+            return seqs
+    except (LookupError, ValueError):
+        pass
+    # Rare, so it may take its time.
+    return [_seq(item, name) for item in items]
+
+
+def _seq(item: Wire, name: str) -> int | None:
+    if "N" in item.get(name, {}) and not is_whole(item, name):
+        return None
+    seq = int_at(item, name)
+    return seq if MIN_SEQ <= seq <= MAX_SEQ else None

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import InvalidInput
+from stream_sort.errors import MissingItems
+from stream_sort.replay.trimmed import check_not_trimmed, trimmed_since
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stream_sort.core.records import Cursor
+    from stream_sort.errors import Trimmed
     from stream_sort.replay.backfill.options import BackfillOptions
+    from stream_sort.replay.backfill.tally import Tally
     from stream_sort.replay.jobs.plan import Plan
+    from stream_sort.replay.ranges import Range
     from stream_sort.replay.selection import Selection
 
 MOST_NOTES = 5
@@ -24,7 +29,7 @@ def trimmed_notes(selection: Selection, cursors: Iterable[Cursor]) -> tuple[str,
     for cursor in cursors:
         if cursor.start < cursor.first_seq:
             continue
-        _check_asked(selection, cursor)
+        check_not_trimmed(selection, cursor)
         if selection.from_seq is not None:
             continue
         if len(notes) < MOST_NOTES:
@@ -32,6 +37,14 @@ def trimmed_notes(selection: Selection, cursors: Iterable[Cursor]) -> tuple[str,
         else:
             more += 1
     return (*notes, f"and {more:,} more queues were trimmed") if more else tuple(notes)
+
+
+def ended_before(selection: Selection, ranges: Iterable[Range], ends: Mapping[str, int]) -> dict[str, int]:
+    """The queues without a range that end before the last seq that was asked for, and where; the rest has all of it."""
+    if selection.to_seq is None:
+        return {}
+    there = {one.queue for one in ranges}
+    return {queue: end for queue, end in ends.items() if queue not in there and end < selection.to_seq}
 
 
 def shortfalls(options: BackfillOptions, plan: Plan) -> dict[str, str]:
@@ -44,9 +57,10 @@ def shortfalls(options: BackfillOptions, plan: Plan) -> dict[str, str]:
         return {}
     starts, ends = plan.starts(), plan.ends()
     short: dict[str, str] = {}
-    for queue in sorted({*ends, *(wanted.queues or ())}):
+    for queue in sorted({*ends, *plan.ended, *(wanted.queues or ())}):
         if queue not in ends:
-            short[queue] = f"has nothing from {_shown(wanted.from_seq)} to {_shown(wanted.to_seq)}"
+            where = f": it ends at {plan.ended[queue]}" if queue in plan.ended else ""
+            short[queue] = f"has nothing from {_shown(wanted.from_seq)} to {_shown(wanted.to_seq)}{where}"
         elif not of_table and wanted.from_seq is not None and starts[queue] >= wanted.from_seq:
             short[queue] = f"begins at {starts[queue] + 1}, behind --from-seq {wanted.from_seq}"
         elif wanted.to_seq is not None and ends[queue] < wanted.to_seq:
@@ -54,20 +68,26 @@ def shortfalls(options: BackfillOptions, plan: Plan) -> dict[str, str]:
     return short
 
 
-def _check_asked(selection: Selection, cursor: Cursor) -> None:
-    first, last = selection.from_seq, selection.to_seq
-    ends_below = last is not None and last <= cursor.start
-    if not ends_below and (first is None or first > cursor.start):
-        return
-    lowest = cursor.first_seq if first is None else max(first, cursor.first_seq)
-    if last is not None and last < lowest:
-        return
-    highest = min(cursor.start, cursor.start if last is None else last)
-    whole = "; all of it was trimmed" if ends_below else f"; what is left begins at {cursor.start + 1}"
-    raise InvalidInput(
-        f"seqs {lowest} to {highest} of queue {cursor.queue!r} were trimmed from the table{whole}. "
-        "Read what was trimmed from the archive (--archive), if there is one, or ask for less"
-    )
+def trimmed_meanwhile(tallies: Sequence[Tally], cursors: Mapping[str, Cursor | None]) -> tuple[list[Tally], list[str]]:
+    """The tallies, with what a trim did under the job told as such; and what is to be said of it."""
+    told: dict[str, str] = {}
+    explained = []
+    for tally in tallies:
+        hole = trimmed_hole(tally, cursors.get(tally.queue))
+        if hole is not None:
+            told.setdefault(tally.queue, str(hole))
+        explained.append(replace(tally, failed=str(hole)) if hole is not None and tally.failed else tally)
+    notes = [f"trimmed while the job ran: {text}" for text in list(told.values())[:MOST_NOTES]]
+    more = len(told) - MOST_NOTES
+    return explained, [*notes, f"and {more:,} more queues were trimmed"] if more > 0 else notes
+
+
+def trimmed_hole(tally: Tally, cursor: Cursor | None) -> Trimmed | None:
+    """What the first hole of a queue is, if a trim made it."""
+    if not tally.missing:
+        return None
+    first = tally.missing[0]
+    return trimmed_since(MissingItems(tally.queue, [range(first.after + 1, first.through + 1)]), cursor)
 
 
 def _note(cursor: Cursor) -> str:

@@ -4,37 +4,44 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from stream_sort.errors import SettingsError
-from stream_sort.replay.backfill.bounds import shortfalls, trimmed_notes
-from stream_sort.replay.backfill.joining import Join
+from stream_sort.errors import SettingsError, StreamSortError
+from stream_sort.replay.archive.origin import ArchiveOrigin
+from stream_sort.replay.backfill.bounds import shortfalls, trimmed_meanwhile, trimmed_notes
+from stream_sort.replay.backfill.forecast import Forecast
+from stream_sort.replay.backfill.joining import Join, held_text
+from stream_sort.replay.backfill.lease import Lease
 from stream_sort.replay.backfill.ledger import Ledger, UnderWay
 from stream_sort.replay.backfill.options import backfill_parser, options_of
-from stream_sort.replay.backfill.plan import check_new, left_over, new_plan
-from stream_sort.replay.backfill.report import forecast, is_complete, is_settled, outcome
+from stream_sort.replay.backfill.plan import check_new, check_target, left_over, new_plan
+from stream_sort.replay.backfill.report import is_complete, is_settled, outcome
 from stream_sort.replay.backfill.tally import NOT_DONE, Tally
 from stream_sort.replay.backfill.targets.delivery import DeliveryWork
 from stream_sort.replay.backfill.targets.files import FileWork
 from stream_sort.replay.jobs.estimate import estimate
-from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, run_main
+from stream_sort.replay.jobs.files import check_writable
+from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, complain, run_main
 from stream_sort.replay.jobs.origins import access_of, origin_of, paced
 from stream_sort.replay.jobs.progress import Progress
-from stream_sort.replay.jobs.report import check_report_file
+from stream_sort.replay.jobs.report import check_report_file, shown_json
 from stream_sort.replay.jobs.tables import check_tables
 from stream_sort.replay.selection import clipped
 from stream_sort.replay.table import TableOrigin
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
     from stream_sort.replay.backfill.ledger import Record
     from stream_sort.replay.backfill.options import BackfillOptions
+    from stream_sort.replay.export.origin import ExportOrigin
+    from stream_sort.replay.jobs.places import FindNearby
     from stream_sort.replay.jobs.plan import Plan
     from stream_sort.replay.jobs.report import Report
     from stream_sort.replay.origin import Origin, Work
@@ -55,28 +62,37 @@ def backfill(options: BackfillOptions, spark: SparkSession | None = None) -> Rep
 
 def dry_run(options: BackfillOptions, spark: SparkSession | None = None) -> str:
     """What a backfill would do and cost, as text; reads positions, but no message."""
-    return _Backfill(options, spark).forecast()
+    return _Backfill(options, spark).forecast().text()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None) -> int:
     """The command: exit code 0 when complete, 1 when not, 2 for bad input, 130 when interrupted."""
-    return run_main(backfill_parser(), _command, argv, resume=RESUME)
+    return run_main(backfill_parser(), _command, argv, resume=RESUME, find_nearby=find_nearby)
 
 
 def _command(given: argparse.Namespace) -> int:
     options = options_of(given)
     check_report_file(given.report)
     if given.dry_run:
-        sys.stdout.write(dry_run(options))
+        planned = _Backfill(options, None).forecast()
+        sys.stdout.write(shown_json(planned.document()) if given.json else planned.text())
         return COMPLETE
-    report = backfill(options)
+    job = _Backfill(options, None)
+    try:
+        report = job.run()
+    except (StreamSortError, KeyboardInterrupt):
+        if job.holds:
+            complain(held_text(options.consumer))
+        raise
     if given.report:
         report.write(given.report, options.source)
-    if not given.quiet:
-        sys.stdout.write(report.text())
+    if given.json or not given.quiet:
+        sys.stdout.write(shown_json(report.document()) if given.json else report.text())
     elif not report.complete:
         worst = report.queues[0]
-        sys.stderr.write(f"backfill: not complete: queue {worst['queue']!r}: {worst['problem'] or worst['gaps']}\n")
+        complain(f"not complete: queue {worst['queue']!r}: {worst['problem'] or worst['gaps']}")
+        if job.holds:
+            complain(held_text(options.consumer))
     return COMPLETE if report.complete else INCOMPLETE
 
 
@@ -90,26 +106,35 @@ class _Backfill:
     def __post_init__(self) -> None:
         self._began = time.monotonic()
         self._ledger = Ledger(self.options.ledger)
+        self.holds = False
 
-    def forecast(self) -> str:
+    def forecast(self) -> Forecast:
         options, plan = self.options, self._new_plan()
         if options.source.kind != "table":
-            return forecast(options, plan, None)
-        return forecast(options, plan, estimate(access_of(options.source), plan, consistent=options.consistent))
+            return Forecast(options, plan)
+        return Forecast(options, plan, estimate(access_of(options.source), plan, consistent=options.consistent))
 
     def run(self) -> Report:
         there = self._ledger.plan()
         if there is not None:
             there.check(self.options.identity(), self._ledger.where)
-        plan, end = there or self._begin(), self._ledger.end()
+        plan = there or self._begin()
+        with self._alone():
+            return self._go_on(plan, resumes=there is not None)
+
+    def _go_on(self, plan: Plan, *, resumes: bool) -> Report:
+        end = self._ledger.end()
         holes_stay = end is not None and self.options.on_gap == "skip"
         parts, records = left_over(self.options, plan, self._ledger, holes_stay=holes_stay)
         if end is not None:
             if not parts:
                 return self._finished(plan, end)
             self._ledger.reopen()
-        if self._join is not None and there is not None:
+        if self._join is not None and resumes:
             self._join.check(plan, self._ledger)
+            self._hold(self._join, plan, begins=False)
+        if resumes and parts:
+            check_target(self.options, plan)
         done = len(plan.parts) - len(parts)
         notes = [f"resumed: {done:,} of {len(plan.parts):,} parts were done before"] if records else []
         return self._end(plan, self._work_on(plan, parts, records), [*plan.notes, *notes])
@@ -119,7 +144,34 @@ class _Backfill:
         if self._join is not None:
             self._join.check(plan, self._ledger)
         check_new(self.options, plan)
+        self._check_places()
+        # What Spark lacks, such as Java, is found before anything is written.
+        _ = self._spark
+        if self._join is not None:
+            self._hold(self._join, plan, begins=True)
         return self._ledger.begin(plan)
+
+    def _check_places(self) -> None:
+        sink = self.options.sink
+        if sink.is_files:
+            check_writable("--out", sink.out)
+        if self.options.checkpoint:
+            check_writable("--checkpoint", self.options.checkpoint)
+
+    def _hold(self, join: Join, plan: Plan, *, begins: bool) -> None:
+        self.holds = not join.is_let_go(self._ledger)
+        join.hold(plan, self._ledger, begins=begins)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While another run delivers the same queues, this one must not; files come out the same in any case."""
+        if self.options.sink.is_files:
+            yield
+            return
+        lease = Lease.take(self._ledger.storage)
+        self._ledger = replace(self._ledger, lease=lease)
+        with lease.kept():
+            yield
 
     def _new_plan(self) -> Plan:
         origin = self._origin
@@ -127,10 +179,16 @@ class _Backfill:
             check_tables(origin.access)
             cursors = list(origin.access.cursors(origin.selection))
             notes = trimmed_notes(origin.selection, cursors)
-            return new_plan(self.options, clipped(origin.selection, map(origin.whole, cursors)), notes)
-        # Only an export must be read by Spark to know what there is.
-        spark = self._spark if self.options.source.kind == "export" else None
-        return new_plan(self.options, origin.ranges(cast("SparkSession", spark)))
+            whole = [origin.whole(cursor) for cursor in cursors]
+            ends = {one.queue: one.through for one in whole}
+            return new_plan(self.options, clipped(origin.selection, whole), ends, notes)
+        spark = None
+        if self.options.source.kind == "export":
+            # Its manifests first: only what they name must be read by Spark to know what there is.
+            _ = cast("ExportOrigin", origin).export
+            spark = self._spark
+        ranges = origin.ranges(cast("SparkSession", spark))
+        return new_plan(self.options, ranges, _ends(origin), getattr(origin, "notes", ()))
 
     def _work_on(self, plan: Plan, parts: list[Part], records: dict[int, Record]) -> list[Tally]:
         before = {number: record.rows for number, record in records.items()}
@@ -173,13 +231,15 @@ class _Backfill:
 
     def _end(self, plan: Plan, tallies: list[Tally], notes: list[str]) -> Report:
         complete, settled = is_complete(self.options, tallies), is_settled(self.options, tallies)
-        notes = [*notes, *self._doubled()]
+        tallies, trimmed = self._explained(tallies)
+        notes = [*notes, *self._doubled(), *trimmed]
         if self._join is not None:
             if complete:
                 count = self._join.join(plan, self._ledger)
+                self.holds = False
                 notes.append(f"joined: consumer {self.options.consumer} goes on live in {count:,} queues")
             else:
-                notes.append(f"not joined: consumer {self.options.consumer} is not registered before all is replayed")
+                notes.append(f"not joined: {held_text(self.options.consumer)}")
         if settled:
             if self.options.sink.is_files:
                 self.options.out.sweep()
@@ -187,6 +247,15 @@ class _Backfill:
         else:
             notes.append(f"to go on: {RESUME} ({self._ledger.where})")
         return self._report(plan, tallies, notes)
+
+    def _explained(self, tallies: list[Tally]) -> tuple[list[Tally], list[str]]:
+        """Holes that a trim made while the job ran are told from others."""
+        origin = self._origin
+        holed = sorted({one.queue for one in tallies if one.missing})
+        if not holed or not isinstance(origin, TableOrigin):
+            return tallies, []
+        found = origin.access.sorter.in_flight.map(origin.access.sorter.stores.cursors.get, holed)
+        return trimmed_meanwhile(tallies, dict(zip(holed, found, strict=True)))
 
     def _doubled(self) -> list[str]:
         """What an export held twice; none of it was written twice."""
@@ -220,6 +289,13 @@ class _Backfill:
         from stream_sort.replay.jobs.session import spark_session  # noqa: PLC0415
 
         return self.session or spark_session("stream-sort backfill")
+
+
+def _ends(origin: Origin) -> dict[str, int]:
+    """The last seq of each queue in files; of an export once its ranges are known."""
+    if isinstance(origin, ArchiveOrigin):
+        return {manifest.queue: manifest.through for manifest in origin.manifests()}
+    return cast("ExportOrigin", origin).ends
 
 
 def _tallies(part: Part, record: Record | None) -> list[Tally]:

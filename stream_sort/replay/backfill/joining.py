@@ -1,22 +1,38 @@
-"""The seamless join: a consumer's checkpoints are set where a replay ended, so that the live stream goes on there."""
+"""The seamless join: a consumer's checkpoints are set where a replay ended, so that the live stream goes on there.
+
+Before anything is replayed the consumer is registered and held where the replay begins: no trim passes it there. It is
+let go by a join, or by whoever retires it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import EARLIEST, Checkpoint, Subscription, check_consumer
-from stream_sort.errors import SettingsError
+from stream_sort.errors import SettingsError, StoreUnavailable, Trimmed
 
 if TYPE_CHECKING:
+    from stream_sort.core.records import Cursor
     from stream_sort.ports import ControlStore
     from stream_sort.replay.access import TableAccess
     from stream_sort.replay.backfill.ledger import Ledger
     from stream_sort.replay.jobs.plan import Plan
 
 BEGUN = "join.json"
+# What the run of a checkpoint begins with that holds a place for a backfill.
+HOLD = "backfill-"
+
+
+def held_text(consumer: str) -> str:
+    """What is said of a consumer that is held, and for whom nothing is joined yet."""
+    return (
+        f"consumer {consumer} is held where the replay begins, so that nothing is trimmed before it: run the same "
+        f"command again to go on, or give it up: stream-sort consumers retire {consumer}"
+    )
 
 
 @dataclass(frozen=True)
@@ -33,41 +49,116 @@ class Join:
 
     def check(self, plan: Plan, ledger: Ledger) -> None:
         """Raise SettingsError, before anything is read, if the consumer has begun in one of the plan's queues."""
-        for there in self._control.consumers():
-            if there.name == self.consumer and (there.start != EARLIEST or not there.ready):
-                raise SettingsError(
-                    f"consumer {self.consumer!r} is registered to start at {there.start!r}; a replay joins a consumer "
-                    "that starts at the earliest message: take another --consumer"
-                )
+        there = self._registered()
+        if there is not None and (there.start != EARLIEST or not there.ready):
+            raise SettingsError(
+                f"consumer {self.consumer!r} is registered to start at {there.start!r}; a replay joins a consumer "
+                "that starts at the earliest message: take another --consumer"
+            )
         if ledger.storage.exists(BEGUN):
             return
-        found = self._control.checkpoints(self.consumer, sorted(plan.ends()))
-        for checkpoint in found.values():
-            raise self._begun(checkpoint, len(found) - 1)
+        starts, hold = plan.starts(), _hold_of(ledger)
+        found = self._control.checkpoints(self.consumer, sorted(starts)).values()
+        begun = [
+            one
+            for one in found
+            if not _is_held(one, starts[one.queue], hold) and not (there is None and one.run.startswith(HOLD))
+        ]
+        for checkpoint in begun:
+            raise self._begun(checkpoint, len(begun) - 1)
+
+    def hold(self, plan: Plan, ledger: Ledger, *, begins: bool = True) -> None:
+        """Register the consumer and hold it where the plan begins: from now on no trim goes past it.
+
+        StoreUnavailable if one did while a job `begins`: what it had planned to read is no longer all there. A hold of
+        an earlier run of the same job is taken up, and one that another job has given up.
+        """
+        if ledger.storage.exists(BEGUN):
+            return
+        free = self._registered() is None
+        self._register()
+        run, now = _hold_of(ledger), time.time()
+        wanted = [Checkpoint(self.consumer, *start, run=run, committed_at=now) for start in plan.starts().items()]
+        self.access.sorter.in_flight.map(lambda new: self._hold(new, begins=begins, free=free), wanted)
+
+    def is_let_go(self, ledger: Ledger) -> bool:
+        """Whether the consumer was retired after it was joined: it is held nowhere."""
+        return ledger.storage.exists(BEGUN) and self._registered() is None
 
     def join(self, plan: Plan, ledger: Ledger) -> int:
-        """Register the consumer with a checkpoint at the plan's end in each queue; returns in how many queues.
+        """Move the consumer's checkpoint to the plan's end in each queue; returns in how many queues.
 
         What an earlier run of the same plan has set is left as it is: the consumer may have gone on from there.
+        Trimmed, and nobody goes on, if something behind where it stands was trimmed while the consumer was not held.
         """
-        run = plan.id
-        again = not ledger.storage.put_if_absent(BEGUN, run.encode())
-        self._control.register(Subscription(self.consumer, EARLIEST, time.time()))
-        wanted = [Checkpoint(self.consumer, *end, run=run, committed_at=time.time()) for end in plan.ends().items()]
-        self.access.sorter.in_flight.map(lambda new: self._set(new, again=again), wanted)
+        hold, starts, now = _hold_of(ledger), plan.starts(), time.time()
+        wanted = [Checkpoint(self.consumer, *end, run=plan.id, committed_at=now) for end in plan.ends().items()]
+        self.access.sorter.in_flight.map(self._check_seam, wanted)
+        again = not ledger.storage.put_if_absent(BEGUN, plan.id.encode())
+        self._register()
+
+        def set_one(new: Checkpoint) -> None:
+            self._set(new, Checkpoint(self.consumer, new.queue, starts[new.queue], run=hold), again=again)
+
+        self.access.sorter.in_flight.map(set_one, wanted)
         return len(wanted)
 
-    def _set(self, new: Checkpoint, *, again: bool) -> None:
+    def _registered(self) -> Subscription | None:
+        return next((one for one in self._control.consumers() if one.name == self.consumer), None)
+
+    def _register(self) -> None:
+        self._control.register(Subscription(self.consumer, EARLIEST, time.time()))
+
+    def _hold(self, new: Checkpoint, *, begins: bool, free: bool) -> None:
         commit = self._control.create(new)
         there = commit.checkpoint
-        if not commit.put(new) and there is not None and not (again and there.seq >= new.seq):
-            raise self._begun(there, 0)
+        if there is not None and free and there.run.startswith(HOLD) and there.run != new.run:
+            new = replace(new, version=there.version + 1)
+            commit = self._control.commit(there, new)
+            there = commit.checkpoint
+        # Read after we are registered: a trim that did not see us had set its floor before.
         cursor = self.access.sorter.stores.cursors.get(new.queue)
-        if cursor is not None and cursor.position > new.seq:
-            # What was released during the replay woke nobody who could have taken it.
-            self.access.sorter.nudge(new.queue)
+        if begins and cursor is not None and cursor.start > new.seq:
+            raise StoreUnavailable(
+                f"queue {new.queue!r} was trimmed up to seq {cursor.start} while the job began; nothing was replayed: "
+                "run it again"
+            )
+        if there is not None and not commit.put(new) and not _is_held(there, new.seq, new.run):
+            raise self._begun(there, 0)
+
+    def _check_seam(self, new: Checkpoint) -> Cursor | None:
+        cursor = self.access.sorter.stores.cursors.get(new.queue)
+        if cursor is not None and cursor.start > new.seq:
+            # Read after the floor: one that was joined before, and is at work, may be past it by now.
+            there = self._control.standing(self.consumer, new.queue).checkpoint
+            stands = new.seq if there is None else max(new.seq, there.seq)
+            if cursor.start > stands:
+                raise Trimmed(new.queue, cursor.start, unread=stands + 1)
+        return cursor
+
+    def _set(self, new: Checkpoint, held: Checkpoint, *, again: bool) -> None:
+        there = self._control.standing(self.consumer, new.queue).checkpoint
+        if there is None or _is_held(there, held.seq, held.run):
+            cursor = self._check_seam(new)
+            new = new if there is None else replace(new, version=there.version + 1)
+            commit = self._control.create(new) if there is None else self._control.commit(there, new)
+            there = commit.checkpoint
+            if commit.put(new):
+                if cursor is not None and cursor.position > new.seq:
+                    # What was released during the replay woke nobody who could have taken it.
+                    self.access.sorter.nudge(new.queue)
+                return
+        if there is not None and not (again and there.seq >= new.seq and not there.run.startswith(HOLD)):
+            raise self._begun(there, 0)
+        # It may have been retired since it was joined, and passed by a trim before it was registered again.
+        self._check_seam(new)
 
     def _begun(self, there: Checkpoint, more: int) -> SettingsError:
+        if there.run.startswith(HOLD):
+            return SettingsError(
+                f"consumer {self.consumer!r} is held by another backfill in queue {there.queue!r}: run that one to its "
+                "end with its own --checkpoint or --out, or take another --consumer"
+            )
         others = f" (and in {more} more)" if more else ""
         return SettingsError(
             f"consumer {self.consumer!r} already has a checkpoint in queue {there.queue!r}, seq {there.seq}{others}; "
@@ -77,3 +168,13 @@ class Join:
     @cached_property
     def _control(self) -> ControlStore:
         return self.access.sorter.stores.control(self.control_table)
+
+
+def _hold_of(ledger: Ledger) -> str:
+    """The run that holds places for a job, known by where its progress is kept: one that died left nothing else."""
+    return HOLD + hashlib.sha256(ledger.storage.canonical.encode()).hexdigest()[:32]
+
+
+def _is_held(there: Checkpoint, start: int, hold: str) -> bool:
+    """Whether a checkpoint holds the place for this job; so does one that a trim set, where nothing was read yet."""
+    return there.run == hold or (not there.run and not there.version and there.seq <= start)

@@ -7,17 +7,21 @@ works on the part, and tells the truth whenever it was written: whoever resumes 
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import StoreError, StreamSortError
+from stream_sort.errors import StoreError, StreamSortError, shown
 from stream_sort.replay.backfill.tally import Tally
+from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.jobs.plan import Plan
+from stream_sort.replay.ranges import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stream_sort.replay.backfill.lease import Lease
     from stream_sort.replay.files.storage import Storage
 
 PLAN = "plan.json"
@@ -53,9 +57,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The files of one job. Picklable, as it goes to every task."""
+    """The files of one job. Picklable, as it goes to every task. With a `lease`, nothing is kept once that is lost."""
 
     storage: Storage
+    lease: Lease | None = None
 
     @property
     def where(self) -> str:
@@ -85,6 +90,7 @@ class Ledger:
 
     def commit(self, record: Record) -> None:
         """Keep a record, in the place of the one before."""
+        self.check_lease()
         queues = [one.wire() for one in record.tallies]
         document = {
             "part": record.number,
@@ -94,6 +100,11 @@ class Ledger:
             "skips": record.skips,
         }
         self.storage.write(_name(record.number), json.dumps(document, ensure_ascii=False).encode())
+
+    def check_lease(self) -> None:
+        """Raise ReplayFailed if another run of the job has taken over."""
+        if self.lease is not None:
+            self.lease.check()
 
     def records(self) -> dict[int, Record]:
         """All records there are."""
@@ -105,7 +116,14 @@ class Ledger:
         """What the job said at its end; None before."""
         if not self.storage.exists(END):
             return None
-        document: dict[str, Any] = json.loads(self.storage.read(END))
+        try:
+            document: dict[str, Any] = dict(value_of(self.storage.read(END)))
+            time.gmtime(document["finished_at"])
+            _ = [Tally.from_wire(wire) for wire in document["queues"]]
+        except (KeyError, OSError, OverflowError, TypeError, ValueError) as error:
+            raise StoreError(
+                f"{self.storage.address(END)} is no end of a job: {error!r}; remove it, and run the job again"
+            ) from error
         return document
 
     def finish(self, document: dict[str, Any]) -> None:
@@ -118,11 +136,14 @@ class Ledger:
 
     def _read(self, name: str) -> Record:
         try:
-            document = json.loads(self.storage.read(name))
+            document = value_of(self.storage.read(name))
             tallies = tuple(map(Tally.from_wire, document["queues"]))
-            return Record(document["part"], tallies, document["ended"], document["size"], document["skips"])
+            record = Record(document["part"], tallies, document["ended"], document["size"], document["skips"])
         except (KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{self.storage.address(name)} is no record of a job: {error!r}; remove it") from error
+        if not is_number(record.number) or _name(record.number) != name:
+            raise StoreError(f"{self.storage.address(name)} is that of part {shown(record.number)}; remove it")
+        return record
 
 
 class UnderWay:

@@ -18,6 +18,7 @@ from stream_sort.replay.jobs.options import (
     add_range,
     add_running,
     add_source,
+    place_name,
     positive,
     selection_of,
     source_of,
@@ -110,7 +111,16 @@ class BackfillOptions:
             self._check_tables()
         if self.selection.since is not None and self.selection.since > time.time() + A_DAY:
             raise SettingsError("--since is in the future: nothing can have arrived then")
+        self._check_reading()
         self._check_join()
+
+    def _check_reading(self) -> None:
+        if self.source.kind == "table":
+            return
+        if self.max_read_units is not None:
+            raise SettingsError("--max-read-units is for tables; an export or an archive costs no read units")
+        if not self.consistent:
+            raise SettingsError("--eventual is for tables; an export or an archive is what it is")
 
     def _check_tables(self) -> None:
         sink, source = self.sink, self.source
@@ -183,7 +193,11 @@ class BackfillOptions:
 
 def backfill_parser() -> JobParser:
     """The command line of a backfill."""
-    parser = JobParser("backfill", "Replay ordered ranges of queues into files, tables or a sink.")
+    parser = JobParser(
+        "backfill",
+        "Replay ordered ranges of queues into files, tables or a sink.",
+        "stream-sort backfill --stack orders --queue ada --sink jsonl --out history",
+    )
     add_source(parser)
     add_range(parser)
     sink = parser.add_argument_group("sink")
@@ -196,31 +210,45 @@ def backfill_parser() -> JobParser:
     sink.add_argument("--to-endpoint-url", metavar="URL", help="that of the source when left out")
     sink.add_argument("--to-region", metavar="NAME", help="that of the source when left out")
     job = parser.add_argument_group("job")
-    job.add_argument("--checkpoint", default="", metavar="DIR", help="where progress is kept; files: DIR/_stream_sort")
-    job.add_argument("--on-gap", default="fail", choices=ON_GAP, help="what a hole does (%(default)s)")
     job.add_argument(
-        "--batch-size", type=positive, default=BATCH_SIZE, metavar="N", help="messages a commit, delivering"
+        "--checkpoint", type=place_name, metavar="DIR", help="where progress is kept; files: DIR/_stream_sort"
     )
+    job.add_argument("--on-gap", default="fail", choices=ON_GAP, help="what a hole does (%(default)s)")
+    job.add_argument("--batch-size", type=positive, metavar="N", help=f"messages a commit, delivering ({BATCH_SIZE})")
     job.add_argument("--until-position", action="store_true", help="then let --consumer go on live, with no seam")
     job.add_argument("--consumer", default="", metavar="NAME", help="who goes on live; needs --control-table")
     job.add_argument("--dry-run", action="store_true", help="print the plan and its cost, read no message")
-    add_running(parser)
+    add_running(parser, ROWS_PER_PART)
     return parser
 
 
 def options_of(given: argparse.Namespace) -> BackfillOptions:
     """The backfill that a command line asks for."""
+    source = source_of(given)
+    sink = SinkOptions(**{name: getattr(given, name) for name in SinkOptions.__dataclass_fields__})
+    _check_beside(given, source.kind)
+    if given.batch_size is not None and sink.is_files:
+        raise SettingsError("--batch-size is for sinks that deliver; the size of files is --rows-per-part")
     return BackfillOptions(
-        source=source_of(given),
-        sink=SinkOptions(**{name: getattr(given, name) for name in SinkOptions.__dataclass_fields__}),
+        source=source,
+        sink=sink,
         selection=selection_of(given),
-        checkpoint=given.checkpoint,
+        checkpoint=given.checkpoint or "",
         on_gap=given.on_gap,
         until_position=given.until_position,
         consumer=given.consumer,
         rows_per_part=given.rows_per_part,
-        batch_size=given.batch_size,
+        batch_size=given.batch_size or BATCH_SIZE,
         max_read_units=given.max_read_units,
         consistent=not given.eventual,
         quiet=given.quiet,
     )
+
+
+def _check_beside(given: argparse.Namespace, kind: str) -> None:
+    """Raise for tables that nothing is read from; what a stack has told was not asked for."""
+    if kind == "table" or given.stack:
+        return
+    for name in ("items_table", "cursor_table", "control_table"):
+        if getattr(given, name):
+            raise SettingsError(f"--{name.replace('_', '-')} is of no use beside --{kind}; leave it out")

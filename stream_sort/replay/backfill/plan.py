@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import InvalidInput, SettingsError
+from stream_sort.replay.backfill.bounds import ended_before
 from stream_sort.replay.backfill.ledger import READERS, Record
 from stream_sort.replay.backfill.options import QUEUES_TOGETHER
 from stream_sort.replay.backfill.tally import Tally
@@ -16,14 +17,19 @@ from stream_sort.replay.jobs.plan import Plan, whole_queues
 from stream_sort.replay.ranges import Part, Range, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from stream_sort.replay.backfill.ledger import Ledger
     from stream_sort.replay.backfill.options import BackfillOptions
 
 
-def new_plan(options: BackfillOptions, ranges: Sequence[Range], notes: tuple[str, ...] = ()) -> Plan:
-    """The ranges as parts: for files any cut will do, what delivers keeps each queue together."""
+def new_plan(
+    options: BackfillOptions, ranges: Sequence[Range], ends: Mapping[str, int], notes: tuple[str, ...] = ()
+) -> Plan:
+    """The ranges as parts: for files any cut will do, what delivers keeps each queue together.
+
+    `ends` are the last seqs of all queues that are wanted, also of those that have no range.
+    """
     if not ranges:
         raise InvalidInput(
             f"nothing to replay: no message in the range asked for was released in {options.source}; "
@@ -33,18 +39,23 @@ def new_plan(options: BackfillOptions, ranges: Sequence[Range], notes: tuple[str
         parts = cut(ranges, options.rows_per_part)
     else:
         parts = whole_queues(ranges, min(options.rows_per_part, QUEUES_TOGETHER))
-    return Plan(options.identity(), tuple(parts), time.time(), notes)
+    ended = ended_before(options.selection, ranges, ends)
+    return Plan(options.identity(), tuple(parts), time.time(), notes, ended)
 
 
 def check_new(options: BackfillOptions, plan: Plan) -> None:
     """Raise if a job that begins would write among somebody else's files, or to a target that is not there."""
-    if options.sink.is_files:
-        if options.out.list():
-            raise SettingsError(
-                f"--out {options.sink.out} is not empty, and no plan of this job is at {options.ledger.uri}; "
-                "take an empty one"
-            )
-    else:
+    if options.sink.is_files and options.out.list():
+        raise SettingsError(
+            f"--out {options.sink.out} is not empty, and no plan of this job is at {options.ledger.uri}; "
+            "take an empty one"
+        )
+    check_target(options, plan)
+
+
+def check_target(options: BackfillOptions, plan: Plan) -> None:
+    """Raise if it is known that the target takes nothing."""
+    if not options.sink.is_files:
         options.sender().check(min(plan.ends()))
 
 

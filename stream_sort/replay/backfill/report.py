@@ -1,20 +1,17 @@
-"""What a backfill has to say: its plan when it is only asked, its outcome at the end."""
+"""What a backfill has to say at its end; forecast.py says what it would do."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.replay.backfill.bounds import shortfalls
 from stream_sort.replay.backfill.tally import NOT_DONE, Tally, added_up
-from stream_sort.replay.jobs.report import MOST_QUEUES, Report, table
+from stream_sort.replay.jobs.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stream_sort.replay.backfill.options import BackfillOptions
-    from stream_sort.replay.jobs.estimate import Estimate
-    from stream_sort.replay.jobs.plan import Plan
 
 SOME = 5
 COLUMNS = ("queue", "rows", "tombstones", "missing", "gaps", "first", "last", "problem")
@@ -46,7 +43,7 @@ def outcome(
     """
     short = short or {}
     found = added_up(tallies)
-    notes = [*notes, *_short_notes(short), *_conflict_notes(found)]
+    notes = [*notes, *short_notes(short), *_conflict_notes(found)]
     if options.selection.by_time and not any(one.rows for one in found):
         notes.append("nothing was replayed: no message arrived in the time that was asked for")
     absent = sorted(short.keys() - {one.queue for one in found})
@@ -91,42 +88,14 @@ def _conflict_notes(tallies: Sequence[Tally]) -> list[str]:
     return [f"conflicts: {count:,} slots differed from one in their place; what arrived first was taken: {told}"]
 
 
-def _short_notes(short: Mapping[str, str]) -> list[str]:
+def short_notes(short: Mapping[str, str]) -> list[str]:
+    """What is said of queues that are not all that was asked for."""
     told = [f"short: queue {queue!r} {why}" for queue, why in sorted(short.items())[:SOME]]
     if len(short) > SOME:
         told.append(f"and {len(short) - SOME:,} more queues are short of the range")
     if short:
         told.append("the plan is made and stays as it is: for what comes later, take another --out or --checkpoint")
     return told
-
-
-def forecast(options: BackfillOptions, plan: Plan, cost: Estimate | None) -> str:
-    """The plan as people read it: what would be read, and for how much."""
-    starts, ends = plan.starts(), plan.ends()
-    rows = dict.fromkeys(sorted(ends), 0)
-    for one in plan.ranges():
-        rows[one.queue] += len(one)
-    largest = sorted(rows, key=lambda queue: -rows[queue])
-    shown = [
-        {"queue": queue, "rows": rows[queue], "first": starts[queue] + 1, "last": ends[queue]}
-        for queue in largest[:MOST_QUEUES]
-    ]
-    lines = table(("queue", "rows", "first", "last"), shown)
-    if len(rows) > MOST_QUEUES:
-        lines.append(f"and {len(rows) - MOST_QUEUES:,} more")
-    lines += ["", f"from {options.source}", f"as {options.sink}"]
-    lines.append(f"queues {len(rows):,}, rows {plan.rows:,} (tombstones included), parts {len(plan.parts):,}")
-    if cost is not None:
-        lines.append(_cost(cost, consistent=options.consistent))
-    lines += [*plan.notes, *_short_notes(shortfalls(options, plan))]
-    return "\n".join([*lines, "dry run: nothing was read or written", ""])
-
-
-def _cost(cost: Estimate, *, consistent: bool) -> str:
-    if cost.read_units is None or cost.item_bytes is None:
-        return "cost: not known; DynamoDB has not counted the table yet (it does every six hours)"
-    how = "strongly" if consistent else "eventually"
-    return f"cost: about {cost.read_units:,.0f} read units ({how} consistent, {cost.item_bytes:,.0f} bytes an item)"
 
 
 def _row(tally: Tally) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.replay.ranges import Range
+from stream_sort.errors import shown
+from stream_sort.replay.ranges import Range, is_number, range_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,8 +79,12 @@ class Tally:
     def from_wire(cls, wire: list[Any]) -> Tally:
         """The tally that `wire` gave."""
         queue, after, through, done, rows, tombstones, outside, holes, failed, conflicts, seqs = wire
-        missing = tuple(Range(queue, *hole) for hole in holes)
+        range_of(queue, after, through)
+        range_of(queue, after, done)
+        missing = tuple(range_of(queue, *hole) for hole in holes)
         counts = rows, tombstones, outside
+        if not all(map(is_number, (*counts, conflicts, *seqs))):
+            raise ValueError(f"{shown(wire)} does not count")
         return cls(queue, after, through, done, *counts, missing, failed, conflicts, tuple(seqs))
 
     def with_conflicts(self, before: Tally, slots: object) -> Tally:

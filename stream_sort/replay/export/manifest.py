@@ -8,13 +8,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ExportDamaged, FileMissing, shown
+from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.files.storage import Storage
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def open_export(location: Storage) -> Export:
     items, told = sum(file.items for file in files), summary.get("itemCount")
     if told is not None and told != items:
         raise ExportDamaged(
-            storage.address(FILES), f"its files have {items:,} items, but {SUMMARY} says {told:,}; {AGAIN}"
+            storage.address(FILES), f"its files have {items:,} items, but {SUMMARY} says {shown(told)}; {AGAIN}"
         )
     table, time = str(summary.get("tableArn", "")), str(summary.get("exportTime", ""))
     return Export(storage, tuple(files), items, table.rpartition("/")[2], time)
@@ -190,7 +190,7 @@ def _check_own_md5(storage: Storage, name: str, content: bytes) -> None:
 
 def _parsed(text: str, where: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = value_of(text)
     except ValueError as error:
         raise ExportDamaged(where, f"is no JSON: {error}; {AGAIN}") from error
     if not isinstance(value, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
@@ -21,7 +22,7 @@ from stream_sort.replay.selection import Selection, clipped
 from stream_sort.replay.slots import in_time, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -46,12 +47,16 @@ class ExportOrigin:
     """What the selection wants of an export. Nothing says what was released, so it is everything that is there.
 
     `doubles` tells, once parts have run, what was there twice; of two different ones the first to arrive counts.
+    `no_slot` tells by queue, once the ranges are known, how many items are in no slot, and are passed over; `ends`
+    tells the highest seq of each queue that is wanted, in the range or not.
     """
 
     storage: Storage
     selection: Selection = field(default_factory=Selection)
     keys: KeyNames = field(default_factory=KeyNames)
     doubles: Doubles = field(default_factory=Doubles, compare=False)
+    no_slot: Counter[str] = field(default_factory=Counter, compare=False)
+    ends: dict[str, int] = field(default_factory=dict, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -65,8 +70,10 @@ class ExportOrigin:
         """From the keys of all items, by when every file was read and checked; by time, from the first to the last."""
         from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
-        extents = run_parts(spark, self.export.files, partial(_extents, self.export, self.keys, self.selection))
-        whole = _whole(list(extents))
+        found = list(run_parts(spark, self.export.files, partial(_extents, self.export, self.keys, self.selection)))
+        whole = _whole([extents for extents, _ in found])
+        self._note_no_slot(no_slot for _, no_slot in found)
+        self.ends.update({queue: last for queue, (_, last, _) in whole.items() if self.selection.wants_queue(queue)})
         for queue in self.selection.queues or ():
             if queue not in whole:
                 raise InvalidInput(f"queue {queue!r} has no item in the export {self.storage.uri}; check its name")
@@ -74,6 +81,15 @@ class ExportOrigin:
         for one in ranges:
             _check_holes(one, whole[one.queue][2])
         return ranges
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What whoever reads the export should know of it, once the ranges are known."""
+        count = self.no_slot.total()
+        if not count:
+            return ()
+        queues = f"{len(self.no_slot):,} queues, such as {min(self.no_slot)!r}"
+        return (f"passed over: {count:,} items whose seq is none, such as 1.5, in {queues}; audit names the queues",)
 
     def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
         """See Origin."""
@@ -99,6 +115,11 @@ class ExportOrigin:
         if not parts:
             return spark.createDataFrame([], MESSAGES)
         return map_in_arrow(self._in_order(spark, parts), partial(_only_messages, self.selection), MESSAGES)
+
+    def _note_no_slot(self, found: Iterable[Counter[str]]) -> None:
+        self.no_slot.clear()
+        for counted in found:
+            self.no_slot.update({queue: count for queue, count in counted.items() if self.selection.wants_queue(queue)})
 
     def _in_order(self, spark: SparkSession, parts: Sequence[Part]) -> DataFrame:
         """All slots of the parts, each part a partition, sorted by place."""
@@ -126,16 +147,17 @@ def read_export(
     return ExportOrigin(storage, selection or Selection(), keys or KeyNames()).frame(spark, rows_per_part)
 
 
-def _extents(export: Export, keys: KeyNames, selection: Selection, file: DataFile) -> pa.Table:
-    """The lowest and highest seq and the count of each queue in a file; checks the file."""
+def _extents(export: Export, keys: KeyNames, selection: Selection, file: DataFile) -> tuple[pa.Table, Counter[str]]:
+    """The lowest and highest seq and the count of each queue in a file, and what is in no slot; checks the file."""
     found: list[pa.Table] = []
+    no_slot: Counter[str] = Counter()
     held: list[pa.RecordBatch] = []
-    for batch in read_keys(export, file, keys):
+    for batch in read_keys(export, file, keys, no_slot):
         held.append(in_time(batch, selection).select(["queue", "seq"]))
         if sum(one.num_rows for one in held) >= KEYS_AT_ONCE:
             found.append(_extent(held))
             held = []
-    return pa.concat_tables([*found, _extent(held)])
+    return pa.concat_tables([*found, _extent(held)]), no_slot
 
 
 def _extent(batches: list[pa.RecordBatch]) -> pa.Table:

@@ -23,7 +23,11 @@ class LocalFiles:
     """Place in a directory: a file is written elsewhere and then moved or linked, so it is never seen in part."""
 
     def __init__(self, root: str) -> None:
-        self._root = Path(root).expanduser().absolute()
+        try:
+            self._root = Path(root).expanduser().absolute()
+        except RuntimeError as error:
+            # A ~ with the name of nobody.
+            raise StoreMisconfigured(f"{root}: {error}; give the whole path") from None
 
     def read(self, name: str) -> bytes:
         """See Place."""

@@ -1,4 +1,4 @@
-"""The options that the jobs share: where to read, what of it, how to run. Knows neither tables nor Spark."""
+"""The options that the jobs share: where to read, what of it, how to run. Knows no Spark."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from stream_sort.core.message import KeyNames
+from stream_sort.core.terminal_text import visible
 from stream_sort.errors import (
     ArchiveDamaged,
     ExportDamaged,
@@ -17,15 +18,28 @@ from stream_sort.errors import (
     StoreMisconfigured,
     StreamSortError,
 )
+from stream_sort.replay.jobs.interrupts import interrupts_told
+from stream_sort.replay.jobs.places import located
 from stream_sort.replay.selection import Selection, moment, seq_number
+from stream_sort.settings import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from stream_sort.replay.jobs.places import FindNearby
 
 COMPLETE, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 # What no second run can cure before somebody changes what was asked for.
 MISTAKES = (ArchiveDamaged, ExportDamaged, InvalidInput, QueueNotFound, SettingsError, StoreMisconfigured)
 ROWS_PER_PART = 100_000
+# What variables and stacks may name as well.
+NAMES = {
+    "items_table": "the table with the messages",
+    "cursor_table": "the table with the positions",
+    "control_table": "the table with consumers and checkpoints",
+    "queue_key": "the field that names a message's queue",
+    "seq_key": "the field that holds its place",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +64,7 @@ class Source:
             raise SettingsError("--export and --archive are both given; history is read from one place")
         for name in ("items_table", "cursor_table"):
             if self.kind == "table" and not getattr(self, name):
-                raise SettingsError(
-                    f"--{name.replace('_', '-')} is missing; a job reads --items-table with --cursor-table, "
-                    "--export or --archive"
-                )
+                raise missing_table(name, "; or read --export or --archive")
 
     @property
     def kind(self) -> str:
@@ -74,25 +85,32 @@ class Source:
 class JobParser(argparse.ArgumentParser):
     """A parser that raises what is wrong with the options as a SettingsError."""
 
-    def __init__(self, job: str, description: str) -> None:
-        super().__init__(prog=f"stream-sort {job}", description=description, allow_abbrev=False)
-        self.job = job
+    def __init__(self, job: str, description: str, example: str) -> None:
+        super().__init__(
+            prog=f"stream-sort {job}", description=description, epilog=f"Example: {example}", allow_abbrev=False
+        )
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of leaving the process."""
-        raise SettingsError(f"{message} (see --help)")
+        raise SettingsError(f"{message}; see {self.prog} --help")
+
+
+def add_place(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    """Add the options of `jobs.places`; what they leave out comes from variables or a stack."""
+    group = parser.add_argument_group(title)
+    group.add_argument("--stack", metavar="NAME", help="the CloudFormation stack whose tables are meant")
+    for name, told in NAMES.items():
+        variable = PREFIX + name.upper()
+        group.add_argument(f"--{name.replace('_', '-')}", metavar="NAME", help=f"{told}; or {variable}")
+    group.add_argument("--profile", metavar="NAME", help="the AWS profile; executors elsewhere have roles of their own")
+    group.add_argument("--region", metavar="NAME", help="the AWS region; that of the environment when left out")
+    group.add_argument("--endpoint-url", metavar="URL", help="another endpoint than AWS's own")
+    return group
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Add the options of `source_of`."""
-    group = parser.add_argument_group("source (a pair of tables, an export or an archive)")
-    group.add_argument("--items-table", default="", metavar="NAME", help="the table with the messages")
-    group.add_argument("--cursor-table", default="", metavar="NAME", help="the table with the positions")
-    group.add_argument("--control-table", default="", metavar="NAME", help="the table with consumers and checkpoints")
-    group.add_argument("--queue-key", default="queue", metavar="NAME", help="under which name a message has its queue")
-    group.add_argument("--seq-key", default="seq", metavar="NAME", help="under which name a message has its seq")
-    group.add_argument("--endpoint-url", metavar="URL", help="another endpoint than AWS's own")
-    group.add_argument("--region", metavar="NAME", help="the AWS region; that of the environment when left out")
+    group = add_place(parser, "source (a pair of tables, an export or an archive)")
     group.add_argument(
         "--export", default="", metavar="URI", help="a point-in-time export: its folder or bucket prefix"
     )
@@ -101,8 +119,8 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 def source_of(given: argparse.Namespace) -> Source:
     """The source that the options name."""
-    names = Source.__dataclass_fields__
-    return Source(**{name: getattr(given, name) for name in names})
+    named = {name: getattr(given, name) for name in Source.__dataclass_fields__}
+    return Source(**{name: value for name, value in named.items() if value})
 
 
 def add_range(parser: argparse.ArgumentParser) -> None:
@@ -127,20 +145,35 @@ def selection_of(given: argparse.Namespace, *, released: bool = True) -> Selecti
     )
 
 
-def add_running(parser: argparse.ArgumentParser, rows_per_part: int = ROWS_PER_PART) -> None:
-    """Add the options that say how a job runs: part size, rate, report."""
+def add_running(parser: argparse.ArgumentParser, rows_per_part: int | None = None) -> None:
+    """Add the options that say how a job runs: part size, where a job has parts of its own; rate, report."""
     group = parser.add_argument_group("running")
-    group.add_argument(
-        "--rows-per-part", type=positive, default=rows_per_part, metavar="N", help="rows of one part (%(default)s)"
-    )
+    if rows_per_part is not None:
+        group.add_argument(
+            "--rows-per-part", type=positive, default=rows_per_part, metavar="N", help="rows of one part (%(default)s)"
+        )
     group.add_argument(
         "--max-read-units", type=positive_rate, metavar="N", help="read units a second that the whole job keeps to"
     )
     group.add_argument(
         "--eventual", action="store_true", help="read eventually consistent: half the cost; for ranges long released"
     )
-    group.add_argument("--report", default="", metavar="FILE", help="write the report there too, as JSON")
+    group.add_argument("--report", type=place_name, metavar="FILE", help="write the report there too, as JSON")
+    group.add_argument("--json", action="store_true", help="print the report as JSON, for programs")
     group.add_argument("--quiet", action="store_true", help="no progress and no table, errors only")
+
+
+def missing_table(name: str, otherwise: str = "") -> SettingsError:
+    """What is said where nothing names a table that is needed."""
+    option = f"--{name.replace('_', '-')}"
+    return SettingsError(f"{option} is missing; give it, or {PREFIX}{name.upper()}, or --stack NAME{otherwise}")
+
+
+def place_name(text: str) -> str:
+    """The name of a file or a folder; an empty one is a variable that was not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; name a place, or leave the option out")
+    return text
 
 
 def positive(text: str) -> int:
@@ -169,18 +202,32 @@ def run_main(
     parser: JobParser,
     run: Callable[[argparse.Namespace], int],
     argv: Sequence[str] | None = None,
+    *,
     resume: str = "run it again",
+    find_nearby: FindNearby | None = None,
 ) -> int:
-    """Parse, run, and turn what is raised into one line on stderr and an exit code; `resume` says how to go on."""
+    """Parse, run, and turn what is raised into one line on stderr and an exit code; `resume` says how to go on.
+
+    `find_nearby` finds the local stack that is meant where nothing else is said; a script for a cluster has none.
+    """
     try:
-        return run(parser.parse_args(argv))
+        given = parser.parse_args(argv)
+        with interrupts_told(), located(given, find_nearby):
+            return run(given)
     except KeyboardInterrupt:
-        _complain(parser.job, f"interrupted; to go on: {resume}")
+        complain(f"interrupted; to go on: {resume}")
         return INTERRUPTED
     except StreamSortError as error:
-        _complain(parser.job, str(error))
+        complain(str(error))
         return BAD_INPUT if isinstance(error, MISTAKES) else INCOMPLETE
+    except Exception as error:
+        # Known by its module, so that nothing of AWS is loaded for it.
+        if not type(error).__module__.startswith("botocore"):
+            raise
+        complain(f"AWS: {error}")
+        return INCOMPLETE
 
 
-def _complain(job: str, text: str) -> None:
-    sys.stderr.write(f"{job}: {' '.join(text.split())}\n")
+def complain(text: str) -> None:
+    """The one line of an error."""
+    sys.stderr.write(f"stream-sort: {visible(' '.join(text.split()))}\n")

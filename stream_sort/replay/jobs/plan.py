@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import SettingsError, StoreError, shown
-from stream_sort.replay.ranges import Part, Range
+from stream_sort.replay.files.json_content import value_of
+from stream_sort.replay.ranges import Part, Range, range_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,12 +19,16 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The options that make a job this very job, its parts, and what was to be said when it was made."""
+    """The options that make a job this very job, its parts, and what was to be said when it was made.
+
+    `ended` are queues that ended before the range that was asked for, and where each did.
+    """
 
     options: Mapping[str, Any]
     parts: tuple[Part, ...]
     made_at: float
     notes: tuple[str, ...] = ()
+    ended: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -63,18 +68,21 @@ class Plan:
             "parts": parts,
             "notes": list(self.notes),
         }
+        if self.ended:
+            document["ended"] = dict(self.ended)
         return json.dumps(document, ensure_ascii=False, sort_keys=True).encode()
 
     @classmethod
     def decode(cls, content: bytes, where: str) -> Plan:
         """The plan that `encode` gave; StoreError names `where` it is damaged."""
         try:
-            document = json.loads(content)
+            document = value_of(content)
             version = document["version"]
             parts = tuple(
-                Part(number, tuple(Range(*one) for one in ranges)) for number, ranges in enumerate(document["parts"])
+                Part(number, tuple(range_of(*one) for one in ranges)) for number, ranges in enumerate(document["parts"])
             )
-            plan = cls(document["options"], parts, document["made_at"], tuple(document.get("notes", ())))
+            notes, ended = tuple(document.get("notes", ())), {**document.get("ended", {})}
+            plan = cls(dict(document["options"]), parts, document["made_at"], notes, ended)
         except (KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{where} is no plan of a job: {error!r}; take another --checkpoint") from error
         if version != VERSION:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stream_sort.errors import SettingsError
+from stream_sort.core.terminal_text import visible, visible_json
+from stream_sort.errors import SettingsError, shown
 from stream_sort.replay.files.storage import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MOST_QUEUES = 30
 WIDEST = 48
@@ -37,7 +38,7 @@ class Report:
         if len(self.queues) > most:
             lines.append(f"and {len(self.queues) - most:,} more")
         told = ", ".join(f"{name.replace('_', ' ')} {shown_cell(value)}" for name, value in self.totals.items())
-        lines += ["", told, *self.notes]
+        lines += ["", told, *map(visible, self.notes)]
         lines.append(f"{self.job}: {'complete' if self.complete else 'NOT complete'} ({self.seconds:.1f} s)")
         return "\n".join(lines).lstrip("\n") + "\n"
 
@@ -78,14 +79,28 @@ def write_report(document: Mapping[str, Any], path: str, source: InAws) -> None:
     Storage(where, endpoint_url=source.endpoint_url, region=source.region).write(name, text.encode())
 
 
-def check_report_file(path: str) -> None:
+def shown_json(document: Mapping[str, Any]) -> str:
+    """A report as JSON that a terminal may show."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    return "\n".join(map(visible_json, text.split("\n"))) + "\n"
+
+
+def check_report_file(path: str | None) -> None:
     """Raise before hours of work if the report could not be written at the end."""
-    if "://" in path:
+    if not path or "://" in path:
         return
-    if path and not os.access(Path(path).resolve().parent, os.W_OK):
+    if not os.access(Path(path).resolve().parent, os.W_OK):
         raise SettingsError(f"--report {path}: its folder is not there, or cannot be written to")
-    if path and Path(path).is_dir():
+    if is_there(path, "--report", Path.is_dir):
         raise SettingsError(f"--report {path} is a folder; name a file")
+
+
+def is_there(path: str, option: str, ask: Callable[[Path], bool]) -> bool:
+    """Whether a path is what is asked, such as Path.is_dir; SettingsError for a name that nothing can have."""
+    try:
+        return ask(Path(path))
+    except OSError as error:
+        raise SettingsError(f"{option} {shown(path)}: {error.strerror}") from None
 
 
 def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -110,13 +125,13 @@ def shown_cell(value: object) -> str:
         return f"{value:,.1f}"
     if isinstance(value, list | tuple):
         return _clipped(", ".join(map(_gap, value)) or "-")
-    return _clipped(" ".join(str(value).split()))
+    return _clipped(visible(value))
 
 
 def _gap(pair: Any) -> str:
     """Seqs from and to as they stand in a cell; anything else as it is."""
     if not isinstance(pair, list | tuple):
-        return str(pair)
+        return visible(pair)
     return f"{pair[0]}" if pair[0] == pair[-1] else f"{pair[0]}-{pair[-1]}"
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import os
-import signal
 import sys
-import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from stream_sort.errors import SettingsError
+from stream_sort.replay.jobs.interrupts import interrupts_wait
 
 
 def spark_session(name: str) -> SparkSession:
@@ -23,7 +23,8 @@ def spark_session(name: str) -> SparkSession:
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    if "PYSPARK_GATEWAY_PORT" not in os.environ and SparkSession.getActiveSession() is None:
+    is_ours = "PYSPARK_GATEWAY_PORT" not in os.environ and SparkSession.getActiveSession() is None
+    if is_ours:
         builder = (
             builder.master("local[*,4]")
             .config("spark.ui.enabled", "false")
@@ -31,27 +32,21 @@ def spark_session(name: str) -> SparkSession:
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
         )
-    with _interrupts_wait():
-        session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    with interrupts_wait():
+        try:
+            session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+        except PySparkRuntimeError as error:
+            why = str(error).rstrip(".")
+            raise SettingsError(f"{why}; Spark needs Java 17 or newer: install a JDK, or set JAVA_HOME") from error
         session.sparkContext.setLogLevel("ERROR")
+    if is_ours:
+        atexit.register(_leave_quietly, session)
     return session
 
 
-@contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Let Ctrl-C wait for the end: a Java machine that is interrupted while it starts would never end by itself."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-
-    def note(number: int, _: Any) -> None:
-        came.append(number)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
+def _leave_quietly(session: SparkSession) -> None:
+    """Stop before this process ends: what a task says that loses its driver is no news to whoever stopped the job."""
+    # Whoever stopped the session before has left nothing to do.
+    with suppress(AttributeError, OSError, Py4JError):
+        session.sparkContext.setLogLevel("OFF")
+        session.stop()

@@ -46,8 +46,9 @@ class StreamSortSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of a batch.
 
-        It takes filters only when it is told to: Spark 4.3 uses the plan of a filtered query again for the next one
-        of the same DataFrame that has no filter, and so would leave out rows without a word.
+        It takes filters only when it is told to: Spark 4.3 keeps one plan for all that is made of one `load()`, and so
+        reads for every query, and every side of a union or join, what the last filter left: rows are missing, or come
+        twice, without a word. The plan is kept where no reader can see it.
         """
         reading = self._reading(schema)
         return FilteringReader(reading) if reading.options.push_filters else RangesReader(reading)

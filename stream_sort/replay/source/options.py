@@ -36,11 +36,16 @@ KNOWN = (*TABLE_OPTIONS, "archive", *COMMON_OPTIONS, *STREAM_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a read of the format `stream_sort` was told: either tables or an archive, and what of it."""
+    """What a read of the format `stream_sort` was told: either tables or an archive, and what of it.
+
+    Filters of Spark's narrow the selection; `asked` stays what the options say. The names of the keys are empty
+    where nobody gave them, and none can be known: an archive does not say under which names its messages have them.
+    """
 
     access: TableAccess | None
     archive: str | None
     selection: Selection
+    asked: Selection
     queue_key: str = "queue"
     seq_key: str = "seq"
     region: str | None = None
@@ -62,12 +67,14 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
     access = None if archive else _access(told)
     if archive and any(name in told for name in TABLE_OPTIONS if name not in {"queueKey", "seqKey"}):
         raise SettingsError("archive and the options of a table were both given; read one or the other")
+    selection = _selection(told)
     return SourceOptions(
         access=access,
         archive=archive,
-        selection=_selection(told),
-        queue_key=told.get("queueKey", "queue"),
-        seq_key=told.get("seqKey", "seq"),
+        selection=selection,
+        asked=selection,
+        queue_key=told.get("queueKey", "" if archive else "queue"),
+        seq_key=told.get("seqKey", "" if archive else "seq"),
         region=told.get("region"),
         endpoint_url=told.get("endpointUrl"),
         consistent=_yes(told, "consistent", default=True),

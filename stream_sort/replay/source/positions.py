@@ -8,6 +8,7 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import InvalidInput, shown
+from stream_sort.replay.files.json_content import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,25 +16,32 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 
-def packed(positions: Mapping[str, int]) -> dict[str, Any]:
+def packed(positions: Mapping[str, int], begins: Mapping[str, int] | None = None) -> dict[str, Any]:
     """The offset that holds these positions; the same positions give the same text.
 
-    Spark writes it for every micro-batch and keeps a hundred of them: packed, a thousand queues take some kilobytes.
+    `begins` are those queues that the offset before did not have, and after which seq each begins. Spark writes an
+    offset for every micro-batch and keeps a hundred of them: packed, a thousand queues take some kilobytes.
     """
-    text = json.dumps(dict(sorted(positions.items())), separators=(",", ":"), ensure_ascii=False)
-    held = b64encode(zlib.compress(text.encode(), 9)).decode()
-    return {"format": FORMAT, "positions": held, "queues": len(positions)}
+    offset = {"format": FORMAT, "positions": _pack(positions), "queues": len(positions)}
+    return offset | {"begins": _pack(begins)} if begins else offset
 
 
-def unpacked(offset: Mapping[str, Any]) -> dict[str, int]:
-    """The positions that an offset holds."""
+def unpacked(offset: Mapping[str, Any], name: str = "positions") -> dict[str, int]:
+    """The positions that an offset holds; or its `begins`, none if it was written before there were any."""
     try:
         if offset["format"] != FORMAT:
             raise InvalidInput(f"the offset {shown(offset)} was written by another version of stream_sort")
-        held = json.loads(zlib.decompress(b64decode(offset["positions"])))
+        if name == "begins" and name not in offset:
+            return {}
+        held = value_of(zlib.decompress(b64decode(offset[name])))
         return {str(queue): int(position) for queue, position in held.items()}
     except (KeyError, TypeError, ValueError, zlib.error) as error:
         raise InvalidInput(f"the offset {shown(offset)} of this query's checkpoint is damaged: {error}") from error
+
+
+def _pack(seqs: Mapping[str, int]) -> str:
+    text = json.dumps(dict(sorted(seqs.items())), separators=(",", ":"), ensure_ascii=False)
+    return b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def shared_out(due: Mapping[str, int], most: int) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stream_sort.errors import SettingsError
+from stream_sort.errors import MissingItems, SettingsError
 from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.completeness import Completeness
 from stream_sort.replay.files.storage import Storage
@@ -17,10 +17,12 @@ from stream_sort.replay.slots import MESSAGES, SLOTS, in_time, messages
 from stream_sort.replay.source.fields import MISFITS, Fields
 from stream_sort.replay.source.options import NULL
 from stream_sort.replay.table import TableOrigin
+from stream_sort.replay.trimmed import trimmed_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from stream_sort.errors import Trimmed
     from stream_sort.replay.ranges import Part
     from stream_sort.replay.rate import Rate
     from stream_sort.replay.source.options import SourceOptions
@@ -39,7 +41,7 @@ class Reading:
         """Where it is read from."""
         options = self.options
         if options.access is not None:
-            return TableOrigin(options.access, options.selection, options.consistent, self.rate)
+            return TableOrigin(options.access, options.selection, options.consistent, self.rate, options.asked)
         storage = Storage(options.archive or "", endpoint_url=options.endpoint_url, region=options.region)
         return ArchiveOrigin(storage, options.selection)
 
@@ -48,16 +50,26 @@ class Reading:
         return cut(ranges, self.options.rows_per_partition)
 
     def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition, in order; raises MissingItems at a hole in what is released."""
+        """The rows of one partition, in order; raises MissingItems at a hole in what is released, or Trimmed."""
         origin, shown = self.origin, self._view()
-        selection = self.options.selection
         for wanted in part.ranges:
-            checked = Completeness(wanted, may_have_holes=not selection.released)
-            for batch in checked.watched(origin.read(wanted)):
-                kept = in_time(batch, selection) if selection.by_time else batch
-                if kept.num_rows:
-                    yield shown(kept)
-            self._check_holes(origin, checked.holes)
+            try:
+                yield from map(shown, self._slots(origin, wanted))
+            except MissingItems as hole:
+                raise self._trimmed(hole) or hole from None
+
+    def _slots(self, origin: TableOrigin | ArchiveOrigin, wanted: Range) -> Iterator[pa.RecordBatch]:
+        selection = self.options.selection
+        checked = Completeness(wanted, may_have_holes=not selection.released)
+        for batch in checked.watched(origin.read(wanted)):
+            kept = in_time(batch, selection) if selection.by_time else batch
+            if kept.num_rows:
+                yield kept
+        self._check_holes(origin, checked.holes)
+
+    def _trimmed(self, hole: MissingItems) -> Trimmed | None:
+        access = self.options.access
+        return None if access is None else trimmed_since(hole, access.sorter.stores.cursors.get(hole.queue))
 
     @property
     def shows_fields(self) -> bool:

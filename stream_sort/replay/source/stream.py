@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows the positions of all queues; a queue that is not in an offset yet begins at its first seq.
+    """Follows the positions of all queues; a queue that is not in an offset yet begins at its first seq, or its floor.
 
     Spark's checkpoint decides what was done: a restart goes on where the last micro-batch ended.
     """
@@ -58,11 +58,18 @@ class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMaxRows) and sum(map(len, due)) > limit.max_rows:
             shares = shared_out({one.queue: len(one) for one in due}, limit.max_rows)
             due = [replace(one, through=one.after + shares.get(one.queue, 0)) for one in due]
-        return packed({**before, **{one.queue: one.through for one in due if len(one)}})
+        moved = [one for one in due if len(one)]
+        if not moved:
+            # The very same, with its beginnings: Spark sees by the text whether there is anything new.
+            return start
+        # Where a queue begins may change with a trim: what a micro-batch reads is settled here, not when it is read.
+        begins = {one.queue: one.after for one in moved if one.queue not in before}
+        return packed({**before, **{one.queue: one.through for one in moved}}, begins)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """What lies between two offsets, in ranges of about equal length."""
-        due = clipped(self._reading.options.selection, self._due(unpacked(start), unpacked(end)))
+        """What lies between two offsets, in ranges of about equal length; Trimmed is raised by who reads them."""
+        begins = unpacked(end, "begins")
+        due = clipped(self._reading.options.selection, self._due({**begins, **unpacked(start)}, unpacked(end)))
         return [InputPartition(part) for part in self._reading.parts(due)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

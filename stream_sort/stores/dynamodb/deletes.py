@@ -1,4 +1,4 @@
-"""Empties slots: 25 a call when a queue is trimmed, one by one and on a condition when a message is taken back."""
+"""Empties slots: 25 a call when a queue is trimmed; one by one, on a condition, where that could delete too much."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ class Deletes:
         """Delete records, several calls at once; when this returns, all of them are gone."""
         self._in_flight.map(self._batch, [keys[start : start + BATCH] for start in range(0, len(keys), BATCH)])
 
+    def without_late(self, keys: Sequence[Wire]) -> list[bool]:
+        """Delete tombstones, several calls at once, each only if no late message is beside it; whether each is gone."""
+        return self._in_flight.map(self._without_late, keys)
+
     def seen_after(self, key: Wire, seq: int) -> bool:
         """Delete one record, only if its writer had seen a position at or beyond `seq`."""
         reply = self._calls(
@@ -39,6 +43,17 @@ class Deletes:
             ConditionExpression="#seen >= :seq",
             ExpressionAttributeNames={"#seen": tables.SEEN},
             ExpressionAttributeValues={":seq": {"N": str(seq)}},
+        )
+        return not reply.refused
+
+    def _without_late(self, key: Wire) -> bool:
+        reply = self._calls(
+            "delete_item",
+            self._table,
+            TableName=self._table,
+            Key=key,
+            ConditionExpression="attribute_not_exists(#late)",
+            ExpressionAttributeNames={"#late": tables.LATE},
         )
         return not reply.refused
 

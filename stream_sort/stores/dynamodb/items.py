@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
-from stream_sort.core.records import Item, Look, Page
+from stream_sort.core.records import Cleared, Item, Look, Page
 from stream_sort.errors import InvalidMessage, MessageTooLarge, StoreError, StreamSortError
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_whole, text_at
@@ -130,6 +130,20 @@ class DynamoItemStore:
     def take_back(self, queue: str, seq: int) -> bool:
         """See ItemStore."""
         return self._deletes.seen_after(self._slot(queue, seq), seq)
+
+    def clear(self, queue: str, after: int, through: int, limit: int) -> Cleared:
+        """See ItemStore."""
+        bounds = {":first": after + 1, ":last": through}
+        names = {"#seq": self._keys.seq, "#skipped": tables.SKIPPED}
+        request = self._request(queue, " AND #seq BETWEEN :first AND :last", names, bounds)
+        found, more = self._page(request | {"Limit": limit, "ProjectionExpression": "#queue, #seq, #skipped"})
+        seqs = [int_at(wire, self._keys.seq) for wire in found]
+        tombstones = [seq for seq, wire in zip(seqs, found, strict=True) if tables.SKIPPED in wire]
+        # A message has nothing beside it. A tombstone may get a late message at any time, until it is gone.
+        self._deletes.many([self._slot(queue, seq) for seq in set(seqs).difference(tombstones)])
+        gone = self._deletes.without_late([self._slot(queue, seq) for seq in tombstones])
+        kept = tuple(seq for seq, deleted in zip(tombstones, gone, strict=True) if not deleted)
+        return Cleared(len(seqs) - len(kept), kept, seqs[-1] if more else through)
 
     def _page(self, request: dict[str, Any]) -> tuple[list[Wire], bool]:
         """One page that is empty only at the end: DynamoDB may send an empty one and still go on."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from stream_sort.core.batch import Batch
-from stream_sort.errors import HandlerProblem, MissingItems, StoreMisconfigured, StreamSortError
+from stream_sort.errors import HandlerProblem, MissingItems, ReplayFailed, StoreMisconfigured, StreamSortError
 from stream_sort.replay.backfill.ledger import Record
 from stream_sort.replay.backfill.slices import by_range, pieces
 from stream_sort.replay.backfill.tally import Tally
@@ -70,6 +70,7 @@ class _Round:
         self._number = number
         self._slots = slots
         self._since_commit = 0
+        work.ledger.check_lease()
         before = work.ledger.record(number)
         self._tallies = {} if before is None else {(one.queue, one.through): _afresh(one) for one in before.tallies}
         self._before = dict(self._tallies)
@@ -83,7 +84,8 @@ class _Round:
             if tally.done == tally.after:
                 self._work.sender.open(wanted.queue, tally.after + 1)
             self._deliver(tally, own)
-        except StoreMisconfigured:
+        except (StoreMisconfigured, ReplayFailed):
+            # Not this queue's alone: nothing can be delivered, or another run does it.
             raise
         except MissingItems as hole:
             missing = tuple(Range(hole.queue, gap.start - 1, gap.stop - 1) for gap in hole.missing)
@@ -151,9 +153,10 @@ class _Round:
             self._work.sender.skip(queue, [seq for _, seq in group], reason)
 
     def _put_late(self, queue: str, slots: pa.RecordBatch) -> None:
-        late = slots.column("late").drop_null().to_pylist()
-        if late:
-            self._work.sender.late(queue, [document_of(text, None) for text in late])
+        held = slots.filter(pc.is_valid(slots.column("late")))
+        if held.num_rows:
+            rows = zip(held.column("late").to_pylist(), held.column("binary").to_pylist(), strict=True)
+            self._work.sender.late(queue, [document_of(text, binary) for text, binary in rows])
 
     def _skip_missing(self, queue: str, holes: tuple[Range, ...]) -> None:
         for hole in holes if self._work.on_gap == "skip" else ():

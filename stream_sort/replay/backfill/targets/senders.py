@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from stream_sort.core.batch import Batch
     from stream_sort.replay.access import TableAccess
 
+NO_TARGET = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "ResourceNotFoundException"})
+
 
 class Sender(Protocol):
     """Where messages go in order."""
@@ -52,8 +54,19 @@ class SinkSender:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def check(self, queue: str) -> None:  # noqa: ARG002  # the same for all queues
-        """See Sender."""
+        """See Sender: a target that does not exist; whether it may be written to shows when it is."""
         _ = self._send
+        ask, asked = _question(self.sink, self.target)
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # tables do without
+
+        try:
+            getattr(self._client, ask)(**asked)
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in NO_TARGET:
+                raise SettingsError(f"--target {self.target}: no {self.sink} is there; {error}") from error
+        except BotoCoreError:
+            # Who may write need not be allowed to ask, and what is out of reach now may not be so then.
+            return
 
     def open(self, queue: str, first_seq: int) -> None:
         """See Sender."""
@@ -70,9 +83,11 @@ class SinkSender:
 
     @cached_property
     def _send(self) -> Callable[[Batch], int | None]:
-        settings = SinkSettings(sink=self.sink, sink_target=self.target)
-        service = SINKS[self.sink].service
-        return make_sink(settings, make_client(service, region=self.region, endpoint_url=self.endpoint_url))
+        return make_sink(SinkSettings(sink=self.sink, sink_target=self.target), self._client)
+
+    @cached_property
+    def _client(self) -> Any:
+        return make_client(SINKS[self.sink].service, region=self.region, endpoint_url=self.endpoint_url)
 
 
 @dataclass(frozen=True)
@@ -120,3 +135,12 @@ class TableSender:
             raise error
         for other in result.conflicts:
             raise SequenceConflict(queue, other[self.access.seq_key])
+
+
+def _question(sink: str, target: str) -> tuple[str, dict[str, Any]]:
+    """The call that tells whether a target exists, and its arguments."""
+    if sink == "sqs-fifo":
+        return "get_queue_attributes", {"QueueUrl": target, "AttributeNames": ["QueueArn"]}
+    if sink == "kinesis":
+        return "describe_stream_summary", {"StreamARN" if target.startswith("arn:") else "StreamName": target}
+    return "get_function_configuration", {"FunctionName": target}

@@ -1,0 +1,14 @@
+"""JSON files that somebody else may have written: whatever is wrong with one is a ValueError."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def value_of(content: str | bytes) -> Any:
+    """The value of a JSON file; ValueError for what is none, or nested deeper than can be read."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

@@ -1,0 +1,99 @@
+"""What of an archived queue is looked up in the archive and deleted, and what stays in the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stream_sort import StreamSorter
+from stream_sort.replay.access import TableAccess
+from stream_sort.replay.archive.segments import write_segment
+from stream_sort.replay.archive.trim import Bounds, Trimmed, TrimQueues
+from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.ranges import Part, Range
+from stream_sort.replay.table import TableOrigin
+from tests.unit.faulty import Faulty, message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+ACCESS = TableAccess("Items", "Cursor", region="eu-west-1")
+TOMBSTONES = range(10, 30)
+
+
+@pytest.fixture
+def sorter(client: Faulty, monkeypatch: pytest.MonkeyPatch) -> StreamSorter:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "y")
+    sorter = StreamSorter(client=client)
+    sorter.stores.control("Control").create_table()
+    sorter.put_many(message(seq) for seq in range(60) if seq not in TOMBSTONES)
+    sorter.skip("q", TOMBSTONES)
+    return sorter
+
+
+@pytest.fixture
+def trim(sorter: StreamSorter, tmp_path: Path) -> TrimQueues:
+    storage = Storage(str(tmp_path / "archive"))
+    sorter.put(late(10))
+    for held in (Range("q", -1, 19), Range("q", 19, 59)):
+        write_segment(storage, held, TableOrigin(ACCESS).read(held))
+    return TrimQueues(ACCESS, "Control", storage)
+
+
+def late(seq: int) -> dict[str, Any]:
+    return message(seq, text="late", raw=b"\xff", size=1.5)
+
+
+def due(sorter: StreamSorter, through: int) -> list[Range]:
+    cursor = sorter.stores.cursors.get("q")
+    assert cursor is not None
+    return Bounds(ACCESS, sorter.stores.control("Control")).of([(cursor, through)])
+
+
+def done(trim: TrimQueues, ranges: Iterable[Range]) -> list[Trimmed]:
+    return trim(Part(0, tuple(ranges)))
+
+
+def test_what_was_kept_is_looked_up_by_itself_and_not_with_all_that_follows(
+    sorter: StreamSorter, trim: TrimQueues
+) -> None:
+    assert due(sorter, 39) == [Range("q", -1, 39)]
+    sorter.put(late(11))
+    sorter.put(late(20))
+    assert done(trim, due(sorter, 39)) == [Trimmed("q", 38, (11, 20))]
+    kept = [Range("q", 10, 11), Range("q", 19, 20)]
+    assert due(sorter, 39) == kept
+    assert due(sorter, 59) == [*kept, Range("q", 39, 59)]
+    assert done(trim, due(sorter, 59)) == [Trimmed("q", 0, (11,)), Trimmed("q", 0, (20,)), Trimmed("q", 19)]
+    assert sorter.stores.items.look("q", -1, 99).seqs == (11, 20, 59)
+    assert due(sorter, 59) == kept
+
+
+def test_many_that_were_kept_are_looked_up_together(sorter: StreamSorter, trim: TrimQueues) -> None:
+    sorter.put_many(map(late, TOMBSTONES))
+    assert done(trim, due(sorter, 39)) == [Trimmed("q", 21, tuple(TOMBSTONES)[1:])]
+    assert due(sorter, 39) == [Range("q", 10, 39)]
+    assert due(sorter, 59) == [Range("q", 10, 59)]
+
+
+def test_what_a_trim_has_left_that_died_is_deleted_however_much_it_is(
+    sorter: StreamSorter, trim: TrimQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stream_sort.replay.archive.trim.PAGE", 12)
+    sorter.stores.cursors.set_floor("q", 49)
+    assert done(trim, due(sorter, 59)) == [Trimmed("q", 59)]
+
+
+def test_a_late_message_that_is_another_in_the_archive_is_kept(
+    client: Faulty, sorter: StreamSorter, trim: TrimQueues
+) -> None:
+    key = {"queue": {"S": "q"}, "seq": {"N": "10"}}
+    change = {
+        "UpdateExpression": "SET #late.#raw = :raw",
+        "ExpressionAttributeNames": {"#late": "_ss_late", "#raw": "raw"},
+    }
+    client.update_item(TableName="Items", Key=key, ExpressionAttributeValues={":raw": {"B": b"\xfe"}}, **change)
+    assert done(trim, due(sorter, 39)) == [Trimmed("q", 39, (10,))]
