@@ -42,6 +42,7 @@ whether the same call may succeed later with nothing changed.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -275,7 +276,8 @@ class CursorLost(StreamSortError):
         known = f" (last known position: {known_position})" if known_position is not None else ""
         super().__init__(
             f"queue {queue!r} had a cursor row and it is gone{known}. It is not recreated: restore the cursor "
-            "table, or put the row back with the position its consumers have reached"
+            f"table, or put the row back from what its consumers have done: stream-sort recover {quote(queue)}, or "
+            "sorter.recover"
         )
         self.queue = queue
         self.known_position = known_position
@@ -345,7 +347,8 @@ class NotParked(StreamSortError):
     def __init__(self, consumer: str, queue: str, seq: int | None) -> None:
         where = f"queue {queue!r}" if seq is None else f"queue {queue!r}, seq {seq}"
         super().__init__(
-            f"consumer {consumer!r}: nothing is parked or dead at {where}; see parked() and dead_letters()"
+            f"consumer {consumer!r}: nothing is parked or dead at {where}; see parked() and dead_letters(), "
+            "or stream-sort parked list and dead list"
         )
         self.consumer = consumer
         self.queue = queue

@@ -26,6 +26,7 @@ from stream_sort.inflight import InFlight
 from stream_sort.inspector import Inspector
 from stream_sort.intake import Intake, tried
 from stream_sort.proof import find_row
+from stream_sort.recoverer import Recoverer, Recovery
 from stream_sort.trimmer import Trimmer
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class Sorter:
         return self.advance(queue)
 
     def trim(self, queue: str, through: int, *, control_table: str | None) -> int:
-        """Delete the messages of a queue up to `through`; returns how many were deleted by this call.
+        """Delete the messages of a queue up to `through`, late ones, too; returns how many slots this call emptied.
 
         Nothing is deleted that is not released (NotReleased), or that a consumer of the control table has not passed or
         keeps as a dead letter (NotConsumed); None says that there are no consumers. The message at the position stays
@@ -224,6 +225,26 @@ class Sorter:
         control = None if control_table is None else self._stores.control(control_table)
         trimmer = Trimmer(self._stores.items, self._stores.cursors, control)
         return trimmer.trim(check_queue(queue), check_seq(through, "through"))
+
+    def recover(
+        self, queue: str, *, control_table: str | None, position: int | None = None, dry_run: bool = False
+    ) -> Recovery:
+        """Put a lost cursor row back where the furthest consumer stands, or at `position`, then advance.
+
+        Never moves a row that is there, and never passes over what a consumer of the control table has not done; None
+        says that there are no consumers. The queue's own gap policy is lost with its row: set it again.
+        """
+        if control_table is not None:
+            self._stores.check_control(control_table)
+        control = None if control_table is None else self._stores.control(control_table)
+        recoverer = Recoverer(self._stores.items, self._stores.cursors, control, self._options.first_seq)
+        row = recoverer.row(check_queue(queue), None if position is None else check_seq(position, "position"))
+        now = row.position
+        if not dry_run:
+            # Marked as waiting: a sweep advances it, should this process die here.
+            self._stores.cursors.create(replace(row, waiting_since=self.clock()))
+            now = self.advance(queue).new
+        return Recovery(queue, row.position, row.first_seq, row.floor, now)
 
     def policy(self, queue: str) -> GapPolicy:
         """What happens to a gap of this queue that stays."""

@@ -5,7 +5,7 @@ For users who write to the items table themselves, and the durable trigger behin
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as names
@@ -71,14 +71,14 @@ class AdvanceQueues:
     def _queue_of(self, keys: object) -> str | None:
         if not isinstance(keys, dict) or keys.keys() != {self._keys.queue, self._keys.seq}:
             return None
-        value = keys[self._keys.queue]
-        queue = value.get("S") if isinstance(value, dict) else None
+        value, seq = keys[self._keys.queue], keys[self._keys.seq]
+        queue = value.get("S") if isinstance(value, dict) and isinstance(seq, dict) else None
         return queue if isinstance(queue, str) else None
 
     def _is_in_a_slot(self, queue: str, keys: dict[str, Any]) -> bool:
         """Whether the seq of an item is a whole number; nobody else would ever speak of one that is not."""
         number = keys[self._keys.seq].get("N")
-        if number is None or Decimal(number) % 1 == 0:
+        if number is None or _is_whole(number):
             return True
         self._telemetry.count(names.REJECTED)
         self._telemetry.logger.error(
@@ -110,3 +110,12 @@ class AdvanceQueues:
             raise
         except StreamSortError as error:
             return error
+
+
+def _is_whole(number: object) -> bool:
+    """Whether a number of a stream record is whole; it may have more digits than arithmetic keeps."""
+    try:
+        value = Decimal(number) if isinstance(number, str) else Decimal("NaN")
+        return value.is_finite() and value == value.to_integral_value()
+    except InvalidOperation:
+        return False

@@ -40,4 +40,11 @@ def options(
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="stream-sort")
+    try:
+        app(prog_name="stream-sort")
+    except OSError as error:
+        # Of help, which no command prints.
+        from stream_sort.cli.output import FAILED, fail_to_write  # noqa: PLC0415  # --help has no use for it
+
+        fail_to_write(error)
+        raise SystemExit(FAILED) from None

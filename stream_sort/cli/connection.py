@@ -14,25 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stream_sort.cli.output import plain_errors, shell_word
-from stream_sort.cli.places import Place, Stack, find_stack
+from stream_sort.cli.places import Place, find_stack
 from stream_sort.errors import SettingsError
 from stream_sort.settings import PREFIX, Settings, variables
+from stream_sort.stacks import OUTPUTS, Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from stream_sort.bootstrap import StreamSorter
     from stream_sort.ordered_consumer import OrderedConsumer
 
-# Parameters of the template that a reader of its tables must know, by the variable that says the same.
-PARAMETERS = {
-    "QUEUE_KEY": "QueueKey",
-    "SEQ_KEY": "SeqKey",
-    "FIRST_SEQ": "FirstSeq",
-    "GAP_POLICY": "GapPolicy",
-    "CONSUMER": "Consumer",
-}
-OUTPUTS = {"ITEMS_TABLE": "ItemsTable", "CURSOR_TABLE": "CursorTable", "CONTROL_TABLE": "ControlTable"}
 DEFAULT_CONSUMER = "process"
 
 
@@ -80,9 +72,12 @@ class Connection:
             raise SettingsError(f"the name of {name} is not known; give --stack NAME, whose output it is")
         return value
 
-    def command(self, *words: str) -> str:
-        """A command of ours as it can be typed, with the options that lead to these tables."""
-        return " ".join(map(shell_word, ("stream-sort", *words, *self.flags)))
+    def command(self, *words: str, options: Sequence[str] = ()) -> str:
+        """A command of ours and its arguments as they can be typed, with the options that lead to these tables."""
+        # What begins with - is taken for an option, unless it stands behind all of them.
+        first = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
+        behind = ["--", *words[first:]] if first < len(words) else []
+        return " ".join(map(shell_word, ["stream-sort", *words[:first], *options, *self.flags, *behind]))
 
     def close(self) -> None:
         """Close all clients."""
@@ -123,9 +118,7 @@ def connect(  # noqa: PLR0913  # each is an option
 
 
 def _connection(stack: Stack, place: Place, given: Mapping[str, str]) -> Connection:
-    told = {name: stack.outputs.get(output) for name, output in OUTPUTS.items()}
-    told |= {name: stack.parameters.get(parameter) for name, parameter in PARAMETERS.items()}
-    known = {PREFIX + name: value for name, value in told.items() if value} | dict(given)
+    known = stack.variables() | dict(given)
     for name in ("ITEMS_TABLE", "CURSOR_TABLE"):
         if PREFIX + name not in known:
             option = f"--{name.lower().replace('_', '-')}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.cli.output import tell
 from stream_sort.cli.overview import cursor_rows
-from stream_sort.errors import QueueNotFound, Trimmed
+from stream_sort.errors import Trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -52,9 +52,3 @@ class Follower:
             except Trimmed as trimmed:
                 tell(f"{queue}: seqs up to {trimmed.floor} are trimmed and not shown")
                 self.shown[queue] = trimmed.floor
-
-
-def require(sorter: Sorter, queue: str) -> None:
-    """Raise QueueNotFound for a queue that has not begun: it may be a slip of the finger."""
-    if sorter.stores.cursors.get(queue) is None:
-        raise QueueNotFound(queue)

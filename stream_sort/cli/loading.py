@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.cli.output import console, json_line
-from stream_sort.errors import InvalidInput
+from stream_sort.core.json_text import loads
+from stream_sort.errors import InvalidInput, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -44,21 +45,46 @@ class Loaded:
         return sum(getattr(self, name) for name in COUNTS)
 
 
+class Refused(NamedTuple):
+    """An entry that was refused."""
+
+    place: int
+    reason: str
+    document: Any
+
+
 class Rejects:
     """The file of what was refused, a JSON line each: where it stood, why, and what it was. None is made in vain."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._begun = False
+        self.last = ""
 
-    def add(self, place: int, reason: str, document: Any) -> None:
-        """Note one; a file that is there from another run is written over."""
+    def add(self, refused: Iterable[Refused]) -> None:
+        """Note some, by their place; a file that is there from another run is written over."""
+        found = sorted(refused, key=lambda one: one.place)
+        if not found:
+            return
+        text = "".join(
+            json_line({"line": one.place, "reason": one.reason, "message": one.document}) + "\n" for one in found
+        )
         try:
             with self._path.open("a" if self._begun else "w", encoding="utf-8") as file:
-                file.write(json_line({"line": place, "reason": reason, "message": document}) + "\n")
+                file.write(text)
         except OSError as error:
             raise InvalidInput(f"--rejects {self._path}: {error.strerror}") from error
         self._begun = True
+        self.last = found[-1].reason
+
+    def end(self) -> None:
+        """Nothing was refused after all: remove what an earlier run left, if it is such a file."""
+        if self._begun:
+            return
+        with suppress(OSError, InvalidInput), self._path.open("rb") as file:
+            first = loads(file.readline())
+            if isinstance(first, dict) and list(first) == ["line", "reason", "message"]:
+                self._path.unlink()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +96,31 @@ class Loader:
     loaded: Loaded = field(default_factory=Loaded)
 
     def load(self, entries: Iterable[Entry], report: Callable[[int], None]) -> None:
-        """Put them all; `report` hears how many bytes of the file were dealt with."""
-        each = iter(entries)
-        while window := list(islice(each, self.sorter.options.window)):
-            self._put([entry for entry in window if not entry.error])
-            for entry in window:
-                if entry.error:
-                    self.loaded.rejected += 1
-                    self.rejects.add(entry.place, entry.error, entry.document)
-            report(sum(entry.size for entry in window))
+        """Put them all; `report` hears how many bytes of the file were dealt with.
 
-    def _put(self, window: list[Entry]) -> None:
+        StoreUnavailable ends it once nothing of a window could be stored: those after it would fare no better.
+        """
+        each = iter(entries)
+        # The first alone: where nobody answers, it is told at once.
+        length = 1
+        while window := list(islice(each, length)):
+            length = self.sorter.options.window
+            refused = self._put([entry for entry in window if not entry.error])
+            bad = [Refused(entry.place, entry.error, entry.document) for entry in window if entry.error]
+            self.loaded.rejected += len(bad)
+            self.rejects.add([*refused, *bad])
+            report(sum(entry.size for entry in window))
+        self.rejects.end()
+
+    def _put(self, window: list[Entry]) -> list[Refused]:
         # The lists of a result hold the very objects that were given.
         places = {id(entry.document): entry.place for entry in window}
         result = self.sorter.put_many(entry.document for entry in window)
         loaded = self.loaded
+        unreachable = [error for _, error in result.rejected if isinstance(error, StoreUnavailable)]
+        if window and len(unreachable) == len(window):
+            told = f"stopped after {loaded.total:,} messages; run it again to go on. {unreachable[0]}"
+            raise StoreUnavailable(told)
         loaded.accepted += result.accepted
         loaded.duplicates += len(result.duplicates)
         loaded.conflicts += len(result.conflicts)
@@ -92,10 +128,9 @@ class Loader:
         loaded.rejected += len(result.rejected)
         loaded.released += result.released
         loaded.stalled |= {queue: str(error) for queue, error in result.stalled}
-        for document in result.conflicts:
-            self.rejects.add(places.get(id(document), 0), CONFLICT, document)
-        for document, error in result.rejected:
-            self.rejects.add(places.get(id(document), 0), str(error), document)
+        refused = [(document, CONFLICT) for document in result.conflicts]
+        refused += [(document, str(error)) for document, error in result.rejected]
+        return [Refused(places.get(id(document), 0), reason, document) for document, reason in refused]
 
 
 @contextmanager

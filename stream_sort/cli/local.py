@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import os
+import shutil
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stream_sort.cli.output import Json, json_line, plain_errors, print_json, shell_word, tell, visible
 from stream_sort.core.json_text import loads
-from stream_sort.errors import InvalidInput, LocalStackFailed, StreamSortError
+from stream_sort.errors import InvalidInput, LocalStackFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from stream_sort.local.stack import LocalStack
 
-INTERRUPTED = 130
+COMMAND = "stream-sort"
+STOPPED = "Stopped by Ctrl-C."
+START_STOPPED = "Stopped by Ctrl-C; what was started is gone again."
+CHANGE_STOPPED = "Stopped by Ctrl-C; the local stack stays up, with all that is stored, and may be changed in part."
 POLL = 1.0
 
 app = typer.Typer(help="The whole app on this machine: a local AWS, the template, the functions.", no_args_is_help=True)
@@ -27,7 +29,6 @@ app = typer.Typer(help="The whole app on this machine: a local AWS, the template
 Home = Annotated[
     Path | None, typer.Option(help="The folder of the local stack; .stream-sort in the checkout if not given.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Step = Annotated[str, typer.Argument(metavar="FUNCTION", help="enqueue, advance, process or sweep.")]
 
 
@@ -38,30 +39,41 @@ def up(  # noqa: PLR0913  # each is an option
     handler: Annotated[str | None, typer.Option(metavar="FILE:FUNCTION", help="Your own handler for process.")] = None,
     sink: Annotated[str | None, typer.Option(help="Where process puts messages, as in template.yaml.")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of template.yaml.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of template.yaml; NAME= is its default."),
     ] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Start a local AWS, build the app and deploy it there; once more deploys what has changed."""
-    with _plain_errors("Stopped by Ctrl-C; what was started is gone again."):
+    """Start a local AWS, build the app and deploy it there; once more deploys what has changed.
+
+    Once more keeps the parameters and the handler that it has, except those that are given; --sink takes a handler out.
+
+    Example: stream-sort local up --set MaxAttempts=3
+    """
+    with plain_errors(STOPPED):
         from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
 
+        stopped = START_STOPPED if LocalStack.find(home) is None else CHANGE_STOPPED
+    with plain_errors(stopped):
         parameters = _parameters(settings or [])
         if sink is not None:
             parameters["Sink"] = sink
-        stack = LocalStack.up(home=home, port=port, handler=handler, parameters=parameters, report=_tell)
+        stack = LocalStack.up(home=home, port=port, handler=handler, parameters=parameters, report=tell)
         _print_stack(stack, as_json=as_json)
 
 
 @app.command()
 def status(*, home: Home = None, as_json: Json = False) -> None:
-    """Show whether it runs, what is in its queues and what to call; exit code 1 if it does not run."""
-    with _plain_errors():
+    """Show whether it runs, what is in its queues and what to call; exit code 1 if it does not run.
+
+    Example: stream-sort local status
+    """
+    with plain_errors(STOPPED):
         from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
 
         if as_json and LocalStack.find(home) is None:
-            typer.echo(json.dumps({"running": False}))
+            print_json({"running": False})
             raise typer.Exit(1)
         _print_stack(_running(home), as_json=as_json)
 
@@ -74,8 +86,11 @@ def logs(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Show what the functions wrote."""
-    with _plain_errors(""):
+    """Show what the functions wrote.
+
+    Example: stream-sort local logs enqueue
+    """
+    with plain_errors():
         from stream_sort.local.stack import STEPS  # noqa: PLC0415  # as all imports of commands
 
         stack = _running(home)
@@ -83,7 +98,8 @@ def logs(
         while True:
             lines = [line for step in ([function] if function else STEPS) for line in stack.logs(step)]
             for line in sorted((line for line in lines if line not in shown), key=lambda line: line.at):
-                typer.echo(json.dumps(line._asdict()) if as_json else f"{_clock(line.at)} {line.step:8} {line.text}")
+                told = f"{_clock(line.at)} {line.step:8} {visible(line.text)}"
+                typer.echo(json_line(line._asdict()) if as_json else told)
             shown.update(lines)
             if not follow:
                 return
@@ -96,50 +112,46 @@ def invoke(
     event: Annotated[str, typer.Argument(help="JSON, or a file with it, such as those in events/; - for stdin.")],
     *,
     home: Home = None,
+    as_json: Json = False,
 ) -> None:
-    """Run a function with an event, and print what it answers."""
-    with _plain_errors():
+    """Run a function with an event, and print what it answers, which is JSON with --json or without.
+
+    Example: stream-sort local invoke enqueue '{"queue": "ada", "seq": 0}'
+    """
+    with plain_errors(STOPPED):
+        del as_json
         from stream_sort.local.samples import with_names_of  # noqa: PLC0415  # as all imports of commands
 
         given = read_event(event)
         stack = _running(home)
-        typer.echo(json.dumps(stack.invoke(function, with_names_of(stack.outputs, given)), indent=2))
+        print_json(stack.invoke(function, with_names_of(stack.outputs, given)))
 
 
 @app.command()
-def down(*, home: Home = None) -> None:
-    """End the local AWS with everything in it."""
-    with _plain_errors():
+def down(*, home: Home = None, as_json: Json = False) -> None:
+    """End the local AWS with everything in it.
+
+    Example: stream-sort local down
+    """
+    with plain_errors(STOPPED):
         from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
 
-        _tell("down; nothing is left" if LocalStack.take_down(home) else "there is no local stack")
+        was_there = LocalStack.take_down(home)
+        tell("down; nothing is left" if was_there else "there is no local stack")
+        if as_json:
+            print_json({"running": False, "was_there": was_there})
 
 
 @app.command()
 def reset(*, home: Home = None, as_json: Json = False) -> None:
-    """Throw away every message and all state, and deploy the app anew as it was."""
-    with _plain_errors("Stopped by Ctrl-C; the local stack is down."):
+    """Throw away every message and all state, and deploy the app anew as it was.
+
+    Example: stream-sort local reset
+    """
+    with plain_errors("Stopped by Ctrl-C; the local stack is down."):
         from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
 
-        _print_stack(LocalStack.reset(home, _tell), as_json=as_json)
-
-
-@contextmanager
-def _plain_errors(interrupted: str = "Stopped by Ctrl-C.") -> Iterator[None]:
-    """An error is one message and exit code 1, never a traceback."""
-    try:
-        yield
-    except StreamSortError as error:
-        typer.echo(f"stream-sort: {error}", err=True)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        if interrupted:
-            typer.echo(interrupted, err=True)
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _tell(text: str) -> None:
-    typer.echo(text, err=True)
+        _print_stack(LocalStack.reset(home, tell), as_json=as_json)
 
 
 def _running(home: Path | None) -> LocalStack:
@@ -147,7 +159,7 @@ def _running(home: Path | None) -> LocalStack:
 
     stack = LocalStack.find(home)
     if stack is None:
-        raise LocalStackFailed(f"no local stack runs; start it with: {_program()} local up")
+        raise LocalStackFailed(f"no local stack runs; start it with: {program()} local up")
     return stack
 
 
@@ -155,16 +167,16 @@ def _print_stack(stack: LocalStack, *, as_json: bool) -> None:
     from stream_sort.local.report import describe, summary  # noqa: PLC0415  # as all imports of commands
 
     if as_json:
-        typer.echo(json.dumps(describe(stack), indent=2))
+        print_json(describe(stack))
     else:
-        typer.echo(summary(stack, _program()))
+        typer.echo(summary(stack, program()))
 
 
 def _parameters(settings: list[str]) -> dict[str, str]:
     pairs = [setting.partition("=") for setting in settings]
     for name, equals, _ in pairs:
         if not (name.isalnum() and equals):
-            raise LocalStackFailed(f"--set {name + equals!r}: must be NAME=VALUE, a parameter of template.yaml")
+            raise InvalidInput(f"--set {name + equals!r}: must be NAME=VALUE, a parameter of template.yaml")
     return {name: value for name, _, value in pairs}
 
 
@@ -174,7 +186,7 @@ def read_event(text: str) -> Any:
     Read strictly: of a field given twice, Lambda's own parser would drop one and say nothing.
     """
     if not text.strip():
-        raise LocalStackFailed("no event: give JSON, or a file with it, such as events/enqueue_direct_one.json")
+        raise InvalidInput("no event: give JSON, or a file with it, such as events/enqueue_direct_one.json")
     source = "the event"
     try:
         if text == "-":
@@ -184,17 +196,22 @@ def read_event(text: str) -> Any:
             text = Path(text).read_text(encoding="utf-8")
         return loads(text)
     except OSError as error:
-        raise LocalStackFailed(f"{source}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise LocalStackFailed(f"{source} is not text: {error}") from error
+        raise InvalidInput(f"{source}: {error.strerror}") from error
+    except ValueError as error:
+        # Bytes that are no text, or a name that no file can have.
+        raise InvalidInput(f"{source} is not text: {error}") from error
     except InvalidInput as error:
-        raise LocalStackFailed(f"{source}: {error}") from error
+        raise InvalidInput(f"{source}: {error}") from error
 
 
-def _program() -> str:
-    """The command as the user can type it: by its path if it lies below this folder."""
-    program = Path(sys.argv[0]).absolute()
-    return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else "stream-sort"
+def program() -> str:
+    """The command as the user can type it: by its path if it lies below this folder, or nowhere that a shell looks."""
+    called = Path(sys.argv[0]).absolute()
+    if called.name != COMMAND or not os.access(called, os.X_OK):
+        return COMMAND
+    if called.is_relative_to(Path.cwd()):
+        return shell_word(str(called.relative_to(Path.cwd())))
+    return COMMAND if shutil.which(COMMAND) else shell_word(str(called))
 
 
 def _clock(milliseconds: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,21 +45,34 @@ def opened(name: str) -> Iterator[tuple[BinaryIO, int | None]]:
         yield file, path.stat().st_size if path.is_file() else None
 
 
-def entries(file: BinaryIO) -> Iterator[Entry]:
+def is_file(name: str, path: Path) -> bool:
+    """Whether a path leads to the very file that is read, by whatever name or link."""
+    try:
+        there = path.stat()
+        read = os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(read.st_mode) and os.path.samestat(read, there)
+
+
+def entries(file: BinaryIO, name: str = "-") -> Iterator[Entry]:
     """All entries of a file: of an array its elements, numbered from 1, else of each line that is not blank."""
     is_first = True
     for number, raw in enumerate(file, 1):
         line = (raw.removeprefix(BOM) if number == 1 else raw).strip()
         if is_first and line.startswith(b"["):
-            yield from _elements(line + b"\n" + file.read())
+            yield from _elements(line + b"\n" + file.read(), name)
             return
         if line:
             is_first = False
             yield _entry(number, line, len(raw))
 
 
-def _elements(text: bytes) -> Iterator[Entry]:
-    documents = loads(text)
+def _elements(text: bytes, name: str) -> Iterator[Entry]:
+    try:
+        documents = loads(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{'stdin' if name == '-' else name}: {error}") from None
     share = len(text) // max(1, len(documents))
     for number, document in enumerate(documents, 1):
         yield Entry(number, document, share)

@@ -11,7 +11,8 @@ import typer
 
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import FAILED, Json, json_line, print_json, say, tell
-from stream_sort.errors import InvalidInput
+from stream_sort.core.message import check_queue
+from stream_sort.errors import InvalidInput, QueueNotFound, StreamSortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,16 +47,23 @@ def put(
     Example: stream-sort put messages.jsonl
     """
     from stream_sort.cli.loading import Loader, Rejects, progress  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.cli.message_file import entries, opened  # noqa: PLC0415
+    from stream_sort.cli.message_file import entries, is_file, opened  # noqa: PLC0415
 
     kept = rejects or Path("stdin.rejects" if file == "-" else f"{file}.rejects")
+    if is_file(file, kept):
+        raise InvalidInput(f"--rejects {kept}: that is the file which is put; give another")
     loader = Loader(connection.sorter, Rejects(kept))
     began = time.monotonic()
     try:
         with opened(file) as (source, size), progress(size, loader.loaded) as report:
-            loader.load(entries(source), report)
+            loader.load(entries(source, file), report)
     except KeyboardInterrupt:
-        tell(f"stopped after {loader.loaded.total:,} messages; run it again to go on")
+        last = f". The last that was refused: {loader.rejects.last}" if loader.rejects.last else ""
+        tell(f"stopped after {loader.loaded.total:,} messages; run it again to go on{last}")
+        raise
+    except StreamSortError:
+        if loader.loaded.total:
+            _show_loaded(loader.loaded, time.monotonic() - began, kept, as_json=as_json)
         raise
     _show_loaded(loader.loaded, time.monotonic() - began, kept, as_json=as_json)
     if loader.loaded.refused or loader.loaded.stalled:
@@ -74,10 +82,12 @@ def read(
 
     Example: stream-sort read ada --after 41 --through 99
     """
-    from stream_sort.cli.following import require  # noqa: PLC0415  # as all imports of commands
-
     _ = as_json
-    require(connection.sorter, queue)
+    row = connection.sorter.stores.cursors.get(check_queue(queue))
+    if row is None:
+        raise QueueNotFound(queue)
+    if after is None and row.floor is not None:
+        tell(f"{queue}: seqs up to {row.start} are trimmed and not shown")
     for message in connection.sorter.read(queue, after, through):
         typer.echo(json_line(message))
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
+import os
 import shlex
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from stream_sort.core import terminal_text
 from stream_sort.core.json_text import dumps
 from stream_sort.core.policy import GapPolicy
-from stream_sort.errors import InvalidInput, StreamSortError
+from stream_sort.core.terminal_text import UNSAFE, visible_json
+from stream_sort.errors import InvalidInput, SettingsError, StreamSortError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,10 +25,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
-# What moves a terminal's cursor, changes its state, breaks the line or turns the direction of the text.
-UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 # A pipe has no width: nothing is folded there, a line is a row.
 PIPE_WIDTH = 100_000
+visible = terminal_text.visible
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -42,11 +43,6 @@ class Styled(NamedTuple):
 Cell = str | int | float | Styled | None
 
 
-def visible(text: object) -> str:
-    r"""A text as it may go to a terminal: what a terminal would obey stands there as \x1b or \u202e."""
-    return UNSAFE.sub(lambda match: _escaped(match[0]), str(text))
-
-
 def shell_word(text: str) -> str:
     """A word as a shell takes it, whatever is in it."""
     if UNSAFE.search(text) is None:
@@ -56,13 +52,13 @@ def shell_word(text: str) -> str:
 
 def json_line(value: Any) -> str:
     """A value as one line of JSON that a terminal may show."""
-    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", dumps(jsonable(value)))
+    return visible_json(dumps(jsonable(value)))
 
 
 def print_json(value: Any) -> None:
     """Print a value as indented JSON."""
     text = json.dumps(json.loads(dumps(jsonable(value))), indent=2, ensure_ascii=False)
-    typer.echo("\n".join(UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line) for line in text.split("\n")))
+    typer.echo("\n".join(map(visible_json, text.split("\n"))))
 
 
 def jsonable(value: Any) -> Any:
@@ -111,15 +107,27 @@ def confirm(text: str, yes: bool) -> None:  # noqa: FBT001  # the value of --yes
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """An error is one line on stderr and exit code 1, 2 if what was given cannot be used; Ctrl-C is 130."""
+def plain_errors(interrupted: str = "") -> Iterator[None]:
+    """An error is one line on stderr and exit code 1, 2 if what was given cannot be used; Ctrl-C is 130.
+
+    `interrupted` is said on Ctrl-C.
+    """
+    if sys.stdout is None:
+        fail("stdout is closed; send it to /dev/null, if nobody is to see what this says")
+        raise typer.Exit(FAILED)
     try:
         yield
     except StreamSortError as error:
         fail(str(error))
-        raise typer.Exit(BAD_USAGE if isinstance(error, InvalidInput) else FAILED) from None
+        raise typer.Exit(BAD_USAGE if _is_bad_usage(error) else FAILED) from None
+    except BrokenPipeError:
+        # Whoever read it has seen enough; typer ends the command.
+        raise
+    except OSError as error:
+        fail_to_write(error)
+        raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        typer.echo("", err=True)
+        typer.echo(interrupted, err=True)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
         # Known by its module, so that nothing of AWS is loaded for it.
@@ -129,12 +137,30 @@ def plain_errors() -> Iterator[None]:
         raise typer.Exit(FAILED) from None
 
 
+def fail_to_write(error: OSError) -> None:
+    """The one line of a file that cannot be used, or of output that nobody takes."""
+    told = error.strerror or str(error)
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        # Or Python tries again to write it at its end, and complains.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    fail(f"{error.filename}: {told}" if error.filename else f"{told}; can its output be written?")
+
+
+def _is_bad_usage(error: StreamSortError) -> bool:
+    """Whether it was given, and can be given otherwise; what is not installed was not."""
+    return isinstance(error, InvalidInput | SettingsError) and not isinstance(error.__context__, ImportError)
+
+
 def console(*, stderr: bool = False) -> Console:
     """Where tables go: colour only on a terminal and without NO_COLOR, which rich sees to."""
     from rich.console import Console  # noqa: PLC0415  # as all of rich: only who prints a table pays for it
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(highlight=False, stderr=stderr, width=None if stream.isatty() else PIPE_WIDTH)
+    is_terminal = stream is not None and stream.isatty()
+    return Console(highlight=False, stderr=stderr, width=None if is_terminal else PIPE_WIDTH)
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
@@ -167,9 +193,3 @@ def _cell(cell: Cell) -> tuple[str, str]:
         case float():
             return f"{cell:,.1f}", ""
     return visible("" if cell is None else cell), ""
-
-
-def _escaped(character: str) -> str:
-    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    code = ord(character)
-    return named.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")  # noqa: PLR2004  # Latin-1

@@ -10,6 +10,9 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import first_checkpoint
+from stream_sort.core.message import check_queue
+from stream_sort.core.records import CursorPage
+from stream_sort.errors import QueueNotFound, SettingsError, StoreMisconfigured, StoreUnavailable, StreamSortError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,10 +50,11 @@ class QueueLine:
         return self.gap_age is not None and not self.in_doubt
 
     @property
-    def trouble(self) -> tuple[int, float, int, str]:
-        """What to sort by, the worst first: parked, then waiting for long, then far behind."""
+    def trouble(self) -> tuple[int, float, bool, int, str]:
+        """What to sort by, the worst first: parked, then waiting for long, then perhaps waiting, then far behind."""
         waited = self.gap_age if self.waits else None
-        return -len(self.parked), -(waited or 0.0), -max(self.lag.values(), default=0), self.queue
+        lag = max(self.lag.values(), default=0)
+        return -len(self.parked), -(waited or 0.0), not self.in_doubt, -lag, self.queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +71,13 @@ class Overview:
         """How many queues there are, and how many of them have a problem."""
         parked = sum(bool(line.parked) for line in self.lines)
         waiting = sum(line.waits for line in self.lines)
+        doubtful = sum(line.in_doubt for line in self.lines)
         behind = sum(any(line.lag.values()) for line in self.lines)
         told = (
             f"{len(self.lines):,} queues: {parked:,} parked, {waiting:,} waiting for a seq, {behind:,} not all consumed"
         )
-        return f"{told} ({self.requests:,} requests)"
+        doubt = f", {doubtful:,} in doubt" if doubtful else ""
+        return f"{told}{doubt} ({self.requests:,} requests)"
 
     def rated(self, before: Overview | None) -> Overview:
         """The same with rates, as far as an earlier look tells."""
@@ -103,12 +109,27 @@ def look(sorter: Sorter, control_table: str | None, *, pattern: str = "*", deep:
 
 
 def cursor_rows(sorter: Sorter) -> Iterator[Cursor]:
-    """The row of every queue."""
-    page = sorter.stores.cursors.rows()
-    yield from page.rows
-    while page.next is not None:
+    """The row of every queue; SettingsError if the table is none of cursor rows, or has other keys."""
+    seen: set[str] = set()
+    page = CursorPage((), None)
+    is_first = True
+    while is_first or page.next is not None:
         page = sorter.stores.cursors.rows(page.next)
+        is_first = False
+        names = {row.queue for row in page.rows}
+        if len(names) < len(page.rows) or names & seen:
+            # Not by its key alone: these are messages.
+            _check_table(sorter)
+        seen |= names
         yield from page.rows
+    if not seen:
+        _check_table(sorter)
+
+
+def require_known(sorter: Sorter, queue: str) -> None:
+    """Raise QueueNotFound for a queue with neither a row nor a message: it may be a slip of the finger."""
+    if sorter.stores.cursors.get(check_queue(queue)) is None and sorter.stores.items.highest(queue) is None:
+        raise QueueNotFound(queue)
 
 
 def consumers_of(control: ControlStore) -> list[Subscription]:
@@ -120,6 +141,22 @@ def lag_of(row: Cursor, consumer: Subscription, checkpoint: Checkpoint | None) -
     """How many released seqs a consumer has not done; rows are read at different moments, so it may seem ahead."""
     done = first_checkpoint(consumer.start, row) if checkpoint is None else checkpoint.seq
     return max(0, row.position - done)
+
+
+def _check_table(sorter: Sorter) -> None:
+    """Tell a table without queues from one whose rows we cannot read: a scan gives none of either."""
+    cursors, keys = sorter.stores.cursors, sorter.options.keys
+    try:
+        names = cursors.queues().queues
+        # Whatever the name: a table with other keys refuses it.
+        cursors.get(names[0] if names else "queue")
+    except (StoreMisconfigured, StoreUnavailable):
+        raise
+    except StreamSortError as error:
+        told = f"table {sorter.stores.cursor_table!r} has no cursor rows with the keys {keys.queue!r} and {keys.seq!r}"
+        # Of other keys AWS says no more than that.
+        why = "" if isinstance(error, SettingsError) else f": {error}"
+        raise SettingsError(f"{told}; check --cursor-table, --queue-key and --seq-key{why}") from error
 
 
 def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, Mapping[str, Checkpoint]], now: float) -> QueueLine:

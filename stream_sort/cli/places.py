@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import LocalStackFailed, SettingsError
 from stream_sort.settings import aws_region
+from stream_sort.stacks import Stack, deployed_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stream_sort.settings import Settings
 
 CONNECT_TIMEOUT = 3.0
+NO_REGION = "no AWS region is set; give --region, or set AWS_REGION"
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class Place:
         """The client of a sorter."""
         from stream_sort.stores.dynamodb.connection import make_client  # noqa: PLC0415  # as all imports of commands
 
+        if not self.where:
+            raise SettingsError(NO_REGION)
         return self._kept(
             make_client(settings, region=self.region, endpoint_url=self.endpoint_url, session=self.session)
         )
@@ -61,6 +63,8 @@ class Place:
         from botocore.config import Config  # noqa: PLC0415  # as all imports of commands
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
+        if not self.where:
+            raise SettingsError(NO_REGION)
         once = {"total_max_attempts": 1}
         config = Config(connect_timeout=CONNECT_TIMEOUT, read_timeout=read_timeout, retries=once)
         try:
@@ -68,9 +72,8 @@ class Place:
                 self.session.client(service, region_name=self.where, endpoint_url=self.endpoint_url, config=config)
             )
         except (BotoCoreError, ValueError) as error:
-            raise SettingsError(
-                f"no {service} client can be made: {_told(error)}; give --region or --profile"
-            ) from error
+            which = "--endpoint-url" if "endpoint" in str(error) else "--region and --profile"
+            raise SettingsError(f"no {service} client can be made: {_told(error)}; check {which}") from error
 
     def close(self) -> None:
         """Close all clients."""
@@ -82,19 +85,10 @@ class Place:
         return client
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """What is known of a deployed stack; nothing, if none was asked for."""
-
-    name: str = ""
-    outputs: Mapping[str, str] = field(default_factory=dict)
-    parameters: Mapping[str, str] = field(default_factory=dict)
-
-
 def find_stack(name: str | None, place: Place, *, may_be_local: bool) -> tuple[Stack, Place]:
     """The stack of that name; without one, the local stack if it may be meant and is up. And where it is."""
     if name:
-        return _deployed(name, place), place
+        return deployed_stack(name, place.client("cloudformation", read_timeout=10.0)), place
     local = _local() if may_be_local else None
     if local is None:
         return Stack(), place
@@ -102,23 +96,6 @@ def find_stack(name: str | None, place: Place, *, may_be_local: bool) -> tuple[S
 
     where = replace(place, region=REGION, endpoint_url=local.endpoint, key=ACCESS_KEY)
     return Stack("the local stack", local.outputs, local.record.parameters), where
-
-
-def _deployed(name: str, place: Place) -> Stack:
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # as all imports of commands
-
-    try:
-        told = place.client("cloudformation", read_timeout=10.0).describe_stacks(StackName=name)["Stacks"][0]
-    except ClientError as error:
-        why = error.response["Error"]["Message"]
-        raise SettingsError(f"--stack {name}: {why} (region {place.where}); is it --region or --profile?") from error
-    except BotoCoreError as error:
-        raise SettingsError(f"--stack {name}: {_told(error)}; give --profile, --region or --endpoint-url") from error
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in told.get("Outputs", [])}
-    parameters = {one["ParameterKey"]: one["ParameterValue"] for one in told.get("Parameters", [])}
-    if "ItemsTable" not in outputs:
-        raise SettingsError(f"--stack {name}: it has no output ItemsTable; is it a stack of stream_sort?")
-    return Stack(name, outputs, parameters)
 
 
 def _local() -> Any:

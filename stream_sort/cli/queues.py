@@ -10,7 +10,9 @@ import typer
 from stream_sort.cli.choice import Choice, Everything, Match, Queues, some_of
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, print_json, say, show_table
-from stream_sort.errors import InvalidInput, QueueNotFound, StoreError, StreamSortError
+from stream_sort.cli.overview import cursor_rows, require_known
+from stream_sort.cli.reasons import reason_of, seqs_text
+from stream_sort.errors import InvalidInput, StoreError, StreamSortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +22,7 @@ SEQS = re.compile(r"(-?[0-9]{1,20})(?:(?:-|\.\.)(-?[0-9]{1,20}))?")
 MOST_SKIPS = 1_000_000
 
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
+New = Annotated[bool, typer.Option("--new", help="Also a queue in which nothing is stored yet.")]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -33,8 +36,6 @@ def explain(connection: Connection, queue: Queue, *, as_json: Json = False) -> N
 
     Example: stream-sort explain ada
     """
-    from stream_sort.cli.reasons import reason_of  # noqa: PLC0415  # as all imports of commands
-
     reason = reason_of(connection, queue)
     if as_json:
         print_json(reason)
@@ -53,6 +54,8 @@ def gaps(connection: Connection, queue: Queue, *, as_json: Json = False) -> None
     Example: stream-sort gaps ada
     """
     found = connection.sorter.gaps(queue)
+    if not found:
+        require_known(connection.sorter, queue)
     if as_json:
         print_json({"queue": queue, "gaps": found})
     elif found:
@@ -68,6 +71,7 @@ def skip(  # noqa: PLR0913  # each is an option
     *,
     all_gaps: Annotated[bool, typer.Option("--all-gaps", help="Every seq that is missing now.")] = False,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Kept with each of them.")] = "skipped by hand",
+    new: New = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -83,13 +87,14 @@ def skip(  # noqa: PLR0913  # each is an option
     count = sum(part.stop - part.start for part in wanted)
     if count > MOST_SKIPS:
         raise InvalidInput(f"{count:,} seqs are more than {MOST_SKIPS:,}; skip them in parts, if that is what you want")
-    position = sorter.position(queue)
-    confirm(f"{queue}: give up on those of {count:,} seqs beyond {position} that are missing", yes)
+    if not new:
+        require_known(sorter, queue)
+    confirm(f"{queue}: give up on {_named(wanted)}; it is released through {sorter.position(queue)}", yes)
     done = sorter.skip(queue, [seq for part in wanted for seq in part], reason)
     if as_json:
         print_json(done)
     else:
-        say(f"{queue}: {len(done.skipped):,} seqs skipped, {len(done):,} released; position {done.old} -> {done.new}")
+        say(f"{queue}: {_count(len(done.skipped))} skipped, {len(done):,} released; position {done.old} -> {done.new}")
 
 
 def policy(  # noqa: PLR0913  # each is an option
@@ -99,6 +104,7 @@ def policy(  # noqa: PLR0913  # each is an option
     match: Match = None,
     everything: Everything = False,
     to: Annotated[str | None, typer.Option("--set", metavar="POLICY", help="wait, or 'skip after N seconds'.")] = None,
+    new: New = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -108,7 +114,7 @@ def policy(  # noqa: PLR0913  # each is an option
     """
     from stream_sort.core.policy import GapPolicy  # noqa: PLC0415  # as all imports of commands
 
-    names = _chosen(connection, Choice.of(queues, match, everything=everything))
+    names = _chosen(connection, Choice.of(queues, match, everything=everything), new=new)
     if to is not None:
         wanted = GapPolicy.parse(to)
         confirm(f"{some_of(names)}: set the gap policy to: {wanted}", yes)
@@ -159,6 +165,7 @@ def advance(  # noqa: PLR0913  # each is an option
     """
 
     def free(name: str) -> str:
+        require_known(connection.sorter, name)
         done = connection.sorter.advance(name)
         return f"{len(done):,} released; position {done.new}"
 
@@ -189,16 +196,28 @@ def _each(names: list[str], act: Callable[[str], str], *, as_json: bool) -> None
         raise typer.Exit(FAILED)
 
 
-def _chosen(connection: Connection, choice: Choice) -> list[str]:
-    """The queues that are named, or those among all that match; QueueNotFound if none does."""
-    from stream_sort.cli.overview import cursor_rows  # noqa: PLC0415  # as all imports of commands
-
+def _chosen(connection: Connection, choice: Choice, *, new: bool = True) -> list[str]:
+    """The queues that are named, or those among all that match; an error if there is none, or unless `new` one is."""
     if choice.queues:
+        for queue in () if new else choice.queues:
+            require_known(connection.sorter, queue)
         return list(choice.queues)
     found = sorted(row.queue for row in cursor_rows(connection.sorter) if choice.takes(row.queue))
     if not found:
-        raise QueueNotFound(choice.pattern or "*")
+        which = "there is no queue yet" if choice.pattern is None else f"no queue matches {choice.pattern!r}"
+        raise StreamSortError(f"{which}; see {connection.command('status')}")
     return found
+
+
+def _named(seqs: list[range]) -> str:
+    """Seqs for people, the first few of many."""
+    told = some_of([seqs_text([part]) for part in seqs])
+    is_one = len(seqs) == 1 and seqs[0].stop == seqs[0].start + 1
+    return f"seq {told}" if is_one else f"seqs {told or 'none'}"
+
+
+def _count(seqs: int) -> str:
+    return f"{seqs:,} seq{'' if seqs == 1 else 's'}"
 
 
 def seqs_of(text: str) -> range:

@@ -53,7 +53,7 @@ def reason_of(connection: Connection, queue: str) -> Reason:
     now = sorter.clock()
     sentences = [*_standing(state, now), *_policy(state, now), *_kept(state)]
     for reader in readers:
-        sentences += _consumption(reader, now)
+        sentences += _consumption(reader, state.first_seq, now)
     return Reason(state, readers, sentences, list(_commands(connection, state, readers)))
 
 
@@ -105,8 +105,17 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
         yield f"Seq {state.position + 1} is stored but not released: a writer died, or others wrote it to the table."
     else:
         yield "Nothing waits: all that is stored is released."
+    if lost := _lost(state):
+        yield f"Released but not stored: seq {seqs_text([lost])}. Was the items table restored? Put them again."
     if state.floor is not None:
         yield f"It is trimmed through seq {state.floor}."
+
+
+def _lost(state: QueueState) -> range:
+    """What is missing below the position, as far as its end shows: the message at the position is never trimmed."""
+    start = state.first_seq - 1 if state.floor is None else max(state.first_seq - 1, state.floor)
+    highest = start if state.highest_stored is None else state.highest_stored
+    return range(highest + 1, state.position + 1)
 
 
 def _policy(state: QueueState, now: float) -> Iterator[str]:
@@ -131,9 +140,11 @@ def _kept(state: QueueState) -> Iterator[str]:
         yield f"Skipped before: {known}{counted(len(state.skipped), 'seq')}; {len(state.late):,} of them came late."
 
 
-def _consumption(reader: Reader, now: float) -> Iterator[str]:
+def _consumption(reader: Reader, first_seq: int, now: float) -> Iterator[str]:
     who = f"Consumer {reader.name!r}"
     at = "has not begun here" if reader.checkpoint is None else f"has done all through seq {reader.checkpoint}"
+    if reader.checkpoint is not None and reader.checkpoint < first_seq:
+        at = "has done nothing yet"
     yield f"{who} {at}" + (f"; it is {counted(reader.lag, 'seq')} behind." if reader.lag else "; nothing is due.")
     parked = reader.parked
     if parked is not None:
@@ -142,7 +153,8 @@ def _consumption(reader: Reader, now: float) -> Iterator[str]:
             again = f"next try at {moment(parked.next_try)}"
         yield (
             f"{who} is parked at seq {parked.seq}, {_since(parked.since, now)}, "
-            f"after {counted(parked.attempts, 'attempt')}; {again}: {parked.error}"
+            f"after {counted(parked.attempts, 'attempt') if parked.attempts else 'no attempt that counts'}; "
+            f"{again}: {parked.error}"
         )
     if reader.dead_letters:
         first = ", ".join(str(letter.seq) for letter in reader.dead_letters[:SHOWN])
@@ -153,13 +165,15 @@ def _consumption(reader: Reader, now: float) -> Iterator[str]:
 def _commands(connection: Connection, state: QueueState, readers: list[Reader]) -> Iterator[str]:
     if state.gaps:
         yield connection.command("skip", state.queue, seqs_text(state.gaps[:1]))
+        if state.position < state.first_seq:
+            yield connection.command("open", state.queue, options=["--first-seq", str(state.gaps[0].stop)])
     elif state.stored_beyond:
         yield connection.command("advance", state.queue)
     for reader in readers:
         if reader.parked is not None and not reader.parked.damaged:
-            yield connection.command("parked", "redrive", state.queue, "--consumer", reader.name)
+            yield connection.command("parked", "redrive", state.queue, options=["--consumer", reader.name])
         elif reader.dead_letters:
-            yield connection.command("dead", "redrive", state.queue, "--consumer", reader.name)
+            yield connection.command("dead", "redrive", state.queue, options=["--consumer", reader.name])
     if any(reader.lag and reader.parked is None for reader in readers):
         yield connection.command("nudge", state.queue)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from stream_sort.cli.output import FAILED, Styled, print_json, show_table
-from stream_sort.errors import FunctionFailed
+from stream_sort.core.json_text import loads
+from stream_sort.errors import FunctionFailed, InvalidInput, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,14 +67,20 @@ class Redriver:
                 return Tried(one.queue, one.seq, FAILED_AGAIN, error=str(error))
             # Somebody else freed it meanwhile, or the function is another consumer's: its words tell.
             return Tried(one.queue, one.seq, FREED, error=error.said)
-        delivered, errors = answer.get("delivered", 0), answer.get("errors") or []
-        if errors:
-            return Tried(one.queue, one.seq, FAILED_AGAIN, delivered, str(errors[0].get("error")))
-        return Tried(one.queue, one.seq, DELIVERED, delivered)
+        match answer:
+            case {"delivered": int(delivered), "errors": []}:
+                return Tried(one.queue, one.seq, DELIVERED, delivered)
+            case {"delivered": int(delivered), "errors": [{"error": error}, *_]}:
+                return Tried(one.queue, one.seq, FAILED_AGAIN, delivered, str(error))
+        told = f"{self.function} answered {shown(answer)}; is it the process function?"
+        return Tried(one.queue, one.seq, FAILED_AGAIN, error=told)
 
     def _invoke(self, event: object) -> dict[str, Any]:
         answer = self.client.invoke(FunctionName=self.function, Payload=json.dumps(event))
-        said = json.loads(answer["Payload"].read() or b"null")
+        try:
+            said = loads(answer["Payload"].read() or b"null")
+        except InvalidInput as error:
+            raise FunctionFailed(self.function, "Error", f"what it answered is {error}") from None
         if answer.get("FunctionError") or not isinstance(said, dict):
             told = said if isinstance(said, dict) else {}
             raise FunctionFailed(self.function, told.get("errorType", "Error"), str(told.get("errorMessage", said)))

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperCommand
+
+from stream_sort.cli.output import BAD_USAGE, fail
+from stream_sort.cli.places import Place, find_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stream_sort.replay.jobs.places import Nearby
+
 # The jobs read their options themselves, so that `spark-submit spark/backfill.py` and the command are the same.
 ALL_TO_THE_JOB = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+EXTRA = {"pyspark", "pyarrow"}
+# Which module has it depends on the version of typer: some bring a click of their own.
+_CLICK = TyperCommand.__base__.__module__.rpartition(".")[0]
+ITEM: Any = import_module(f"{_CLICK}.shell_completion").CompletionItem
+
+
+class JobCommand(TyperCommand):
+    """A command whose options the job knows; a shell completes them none the less."""
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The job's options that begin so; none without the extra."""
+        del ctx
+        try:
+            parser = getattr(import_module(f"stream_sort.replay.{self.name}.options"), f"{self.name}_parser")()
+        except ModuleNotFoundError:
+            return []
+        options = [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001  # no other
+        return [ITEM(option) for option in options if option.startswith(incomplete or "--")]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -21,7 +45,8 @@ def add_commands(app: typer.Typer) -> None:
         ("audit", "Prove per queue that nothing is missing or doubled. Needs the extra spark."),
         ("archive", "Write released history to ordered Parquet segments. Needs the extra spark."),
     ):
-        app.command(job, help=told, context_settings=ALL_TO_THE_JOB, add_help_option=False)(_command(job))
+        command = app.command(job, cls=JobCommand, help=told, context_settings=ALL_TO_THE_JOB, add_help_option=False)
+        command(_command(job))
 
 
 def _command(job: str) -> Callable[[typer.Context], None]:
@@ -29,10 +54,18 @@ def _command(job: str) -> Callable[[typer.Context], None]:
         try:
             main = import_module(f"stream_sort.replay.{job}.job").main
         except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] not in {"pyspark", "pyarrow"}:
+            if error.name is None or error.name.partition(".")[0] not in EXTRA:
                 raise
-            typer.echo(f"stream-sort: {job} needs Spark: pip install 'stream-sort[spark]', and Java 17", err=True)
-            raise typer.Exit(2) from None
-        raise typer.Exit(main(context.args))
+            fail(f"{job} needs Spark: pip install '.[cli,spark]' in its folder, or make setup there; and Java 17")
+            raise typer.Exit(BAD_USAGE) from None
+        raise typer.Exit(main(context.args, find_nearby))
 
     return run
+
+
+def find_nearby() -> Nearby | None:
+    """The local stack, if it is up."""
+    from stream_sort.replay.jobs.places import Nearby  # noqa: PLC0415  # as all imports of commands
+
+    stack, place = find_stack(None, Place(), may_be_local=True)
+    return Nearby(stack, place.region, place.endpoint_url, place.key) if stack.outputs else None

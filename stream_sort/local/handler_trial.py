@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import LocalStackFailed
+from stream_sort.errors import InvalidInput
 from stream_sort.local.project import project_root
 from stream_sort.local.tools import REGION, environment
 
@@ -44,7 +44,7 @@ NEXT_STEP = "only this file goes into the function: put what it imports into fun
 
 
 def try_handler(file: HandlerFile, *, bare: Sequence[Path] = ()) -> None:
-    """Raise LocalStackFailed, with the cause, unless the handler can be imported and called.
+    """Raise InvalidInput, with the cause, unless the handler can be imported and called.
 
     What this Python has installed is there, unless `bare` names folders: then only what is in those.
     """
@@ -59,7 +59,7 @@ def try_handler(file: HandlerFile, *, bare: Sequence[Path] = ()) -> None:
         said = verdict.read_text(encoding="utf-8") if verdict.exists() else f"ends the process at import: {ended}"
     if said != PASSED:
         hint = f"; {NEXT_STEP}" if "which is not installed" in said else ""
-        raise LocalStackFailed(f"handler {file}: {said}{hint}")
+        raise InvalidInput(f"handler {file}: {said}{hint}")
 
 
 def _run(command: list[str], folder: Path) -> str:
@@ -77,7 +77,7 @@ def _run(command: list[str], folder: Path) -> str:
     try:
         code = process.wait(LIMIT)
     except subprocess.TimeoutExpired:
-        raise LocalStackFailed(
+        raise InvalidInput(
             f"the handler's module is not done with its import after {LIMIT:.0f} s; do the work when it is called"
         ) from None
     finally:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from stream_sort.errors import LocalStackFailed
+from stream_sort.errors import InvalidInput, LocalStackFailed
 
 PARTS = ("template.yaml", "Makefile", "functions")
 TAKEN = ("app", "stream_sort")
@@ -35,13 +35,13 @@ class HandlerFile:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `my_handler.py:handle`; LocalStackFailed says what is wrong with it."""
+        """Read `my_handler.py:handle`; InvalidInput says what is wrong with it."""
         name, _, function = text.rpartition(":")
         path = Path(name or text).expanduser().resolve()
         if not name or not function.isidentifier():
-            raise LocalStackFailed(f"handler {text!r}: must be FILE:FUNCTION, such as my_handler.py:handle")
+            raise InvalidInput(f"handler {text!r}: must be FILE:FUNCTION, such as my_handler.py:handle")
         if path.suffix != ".py" or not path.stem.isidentifier() or path.stem in TAKEN:
-            raise LocalStackFailed(f"handler file {path.name!r}: must be importable, .py, and not {' or '.join(TAKEN)}")
+            raise InvalidInput(f"handler file {path.name!r}: must be importable, .py, and not {' or '.join(TAKEN)}")
         handler = cls(path, function)
         handler.check()
         return handler
@@ -55,16 +55,16 @@ class HandlerFile:
         return f"{self.path.stem}:{self.function}"
 
     def check(self) -> None:
-        """Raise LocalStackFailed unless the file is Python and has the function."""
+        """Raise InvalidInput unless the file is Python and has the function."""
         try:
             tree = ast.parse(self.path.read_text(encoding="utf-8"), str(self.path))
         except OSError as error:
-            raise LocalStackFailed(f"handler file {self.path}: {error.strerror}") from error
+            raise InvalidInput(f"handler file {self.path}: {error.strerror}") from error
         except (SyntaxError, ValueError) as error:
-            raise LocalStackFailed(f"handler file {self.path} is not Python: {error}") from error
+            raise InvalidInput(f"handler file {self.path} is not Python: {error}") from error
         names = {name for statement in tree.body for name in _bound_by(statement)}
         if self.function not in names:
-            raise LocalStackFailed(f"handler file {self.path} has no {self.function!r} at its top level")
+            raise InvalidInput(f"handler file {self.path} has no {self.function!r} at its top level")
 
     def copy_to(self, folder: Path) -> None:
         """Put the file beside the function's own code."""

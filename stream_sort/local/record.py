@@ -9,13 +9,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from stream_sort.errors import LocalStackFailed
+from stream_sort.errors import InvalidInput, LocalStackFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 FILE = "stack.json"
+FOLDER = ".stream-sort"
+# One of these is in every folder of a local stack, also of one that did not get far.
+TRACES = (FILE, "leash", "ministack.log", "sam.log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,7 @@ class Record:
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
     """One command at a time may change the stack of a folder; the lock goes with the process that holds it."""
-    home.mkdir(parents=True, exist_ok=True)
-    folder = os.open(home, os.O_RDONLY)
+    folder = _opened(home)
     try:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -57,3 +59,21 @@ def locked(home: Path) -> Iterator[None]:
         yield
     finally:
         os.close(folder)
+
+
+def _opened(home: Path) -> int:
+    """The folder, made if it is not there; InvalidInput if it cannot be, or holds what is not of a local stack."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        held = {path.name for path in home.iterdir()}
+        folder = os.open(home, os.O_RDONLY)
+    except OSError as error:
+        raise InvalidInput(f"--home {home}: no folder can be made there: {error.strerror}") from error
+    # The whole folder goes when the stack goes.
+    if held and held.isdisjoint(TRACES) and home.name != FOLDER:
+        os.close(folder)
+        raise InvalidInput(f"--home {home} holds something else than a local stack; name a new folder")
+    if not os.access(home, os.W_OK):
+        os.close(folder)
+        raise InvalidInput(f"--home {home} cannot be written to; name another folder")
+    return folder

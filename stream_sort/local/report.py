@@ -47,6 +47,9 @@ def summary(stack: LocalStack, program: str) -> str:
     lines = [f"the local stack is up: {stack.endpoint}  (files and logs: {stack.home})", ""]
     lines += [f"  {name:{width}}  {value}" for name, value in named.items()]
     lines += [f"  {name:{width}}  {count:,} messages" for name, count in now["messages"].items()]
+    if stack.record.parameters:
+        told = " ".join(f"{name}={value}" for name, value in stack.record.parameters.items())
+        lines += [f"  {'parameters':{width}}  {told}"]
     if stack.record.handler:
         lines += [f"  {'handler':{width}}  {stack.record.handler}"]
     return "\n".join([*lines, "", *_first_commands(stack, program)])

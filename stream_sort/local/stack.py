@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from stream_sort.errors import LocalStackFailed
+from stream_sort.errors import InvalidInput, LocalStackFailed
 from stream_sort.local.deployment import allow, deploy
 from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.handler_trial import try_handler
@@ -16,7 +17,7 @@ from stream_sort.local.ministack import MiniStack
 from stream_sort.local.parameters import check_parameters
 from stream_sort.local.ports import choose_port
 from stream_sort.local.project import HandlerFile, project_root
-from stream_sort.local.record import Record, locked
+from stream_sort.local.record import FOLDER, Record, locked
 from stream_sort.local.sam import STACK
 from stream_sort.local.workers import worker_pids
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-FOLDER = ".stream-sort"
 STEPS = ("enqueue", "advance", "process", "sweep")
 
 
@@ -60,7 +60,8 @@ class LocalStack:
     ) -> Self:
         """Start the local AWS unless it runs, then build and deploy.
 
-        `handler` is `my_handler.py:handle`, `parameters` are the template's. If it fails, what it started goes again.
+        `handler` is `my_handler.py:handle`, `parameters` are the template's. What a stack that runs was given before
+        stays unless it is given anew; an empty value is the default. If it fails, what it started goes again.
         """
         folder = _folder(home)
         wanted = _wanted(handler, parameters)
@@ -70,11 +71,12 @@ class LocalStack:
             if aws.is_up:
                 if port not in {None, aws.port}:
                     raise LocalStackFailed(f"the local stack runs on port {aws.port}; take it down to move it")
+                wanted = asked_over(before, wanted)
                 return cls(aws, folder, _saved(deploy(aws, folder, wanted, report, before=before), folder))
             aws.port = choose_port(port, aws.port)
             try:
                 aws.start()
-                return cls(aws, folder, _saved(deploy(aws, folder, wanted, report), folder))
+                return cls(aws, folder, _saved(deploy(aws, folder, asked_over(None, wanted), report), folder))
             except BaseException:
                 _remove(aws)
                 raise
@@ -91,7 +93,7 @@ class LocalStack:
         wanted = _wanted(handler, parameters)
         aws = MiniStack(report=report, enforce_roles=True).start()
         try:
-            return cls(aws, aws.state_dir, deploy(aws, aws.state_dir, wanted, report))
+            return cls(aws, aws.state_dir, deploy(aws, aws.state_dir, asked_over(None, wanted), report))
         except BaseException:
             aws.stop()
             raise
@@ -154,7 +156,7 @@ class LocalStack:
     def function(self, step: str) -> str:
         """The name of a step's function."""
         if step not in STEPS:
-            raise LocalStackFailed(f"there is no function {step!r}; there are {', '.join(STEPS)}")
+            raise InvalidInput(f"there is no function {step!r}; there are {', '.join(STEPS)}")
         return self.outputs[f"{step.title()}Function"]
 
     def invoke(self, step: str, event: object) -> Any:
@@ -212,6 +214,16 @@ def _wanted(handler: str | None, parameters: Mapping[str, str] | None) -> Record
     if file is not None:
         try_handler(file)
     return Record(0, dict(parameters or {}), str(file) if file else None)
+
+
+def asked_over(before: Record | None, wanted: Record) -> Record:
+    """What is asked for beside what was asked for before: an empty value is the default, a sink takes a handler out."""
+    earlier, handler = ({}, None) if before is None else (before.parameters, before.handler)
+    if wanted.parameters.keys() & {"Sink", "Handler"}:
+        handler = None
+    asked = {**earlier, **wanted.parameters}
+    kept = {name: value for name, value in asked.items() if value}
+    return replace(wanted, parameters=kept, handler=wanted.handler or handler)
 
 
 def _saved(record: Record, home: Path) -> Record:

@@ -29,7 +29,9 @@ def find_uv() -> str:
         return find_uv_bin()
     found = shutil.which("uv")
     if found is None:
-        raise LocalStackFailed("uv is needed to run MiniStack and is not installed; pip install 'stream-sort[cli]'")
+        raise LocalStackFailed(
+            "uv is needed to run MiniStack and is not installed; pip install '.[cli]' in the checkout"
+        )
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from typer.testing import CliRunner
@@ -44,6 +45,16 @@ class Line:
 def examples_of(text: str) -> list[str]:
     """The examples in a docstring."""
     return re.findall(r"Example: (.+)", text)
+
+
+def example_of(*path: str) -> list[str]:
+    """The words of the one example that `--help` of a command shows, without the program's name."""
+    shown = Line().run(*path, "--help").stdout
+    (example,) = [block for block in re.split(r"\n\s*\n", shown) if block.strip().startswith("Example: ")]
+    program, *words = shlex.split(" ".join(example.split()).removeprefix("Example: "))
+    assert program == "stream-sort"
+    assert words[: len(path)] == list(path)
+    return words
 
 
 VARIABLES = {

@@ -52,6 +52,17 @@ def test_items_that_others_wrote_are_released(
     assert told.metrics() == {"CursorAdvanced": 3}
 
 
+@pytest.mark.parametrize("number", ["9" * 38, "1.5", "x"])
+def test_i7_an_item_at_no_seq_holds_up_no_other_queue(
+    number: str, advance: Any, dynamo: Table, sorter: StreamSorter
+) -> None:
+    write(dynamo, "q", 0)
+    event = stream("strange", "q")
+    event["Records"][0]["dynamodb"]["Keys"]["seq"]["N"] = number
+    assert advance(event) == {"batchItemFailures": []}
+    assert sorter.position("q") == 0
+
+
 def test_i8_what_a_dead_writer_stored_is_released(advance: Any, dynamo: Table, sorter: StreamSorter) -> None:
     sorter.put({"queue": "q", "seq": 0})
     write(dynamo, "q", 1)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,8 @@ from stream_sort.cli.lazy_group import COMMANDS, load
 from tests.functional.command_line import Line
 
 RUNS = 10
+PROGRAM = [sys.executable, "-c", "from stream_sort.cli.app import main; main()"]
+COST = ["cost", "--messages", "10M"]
 
 
 def spent(code: str) -> float:
@@ -60,6 +64,28 @@ def test_every_command_has_help(name: str) -> None:
 )
 def test_bad_usage_is_one_line(words: list[str], told: str) -> None:
     assert Line().error(*words, code=2) == told
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is full")
+@pytest.mark.parametrize("words", [COST, [*COST, "--json"], ["--help"]], ids=["table", "json", "help"])
+def test_output_that_cannot_be_written_is_one_line(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr == "stream-sort: No space left on device; can its output be written?\n"
+    assert done.returncode == 1
+
+
+def test_a_closed_stdout_is_one_line() -> None:
+    closed = shlex.join([*PROGRAM, *COST]) + " >&-"
+    done = subprocess.run(["bash", "-c", closed], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr.startswith("stream-sort: stdout is closed; ")
+    assert done.returncode == 1
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    enough = f"set -o pipefail; {shlex.join([*PROGRAM, *COST])} | true"
+    done = subprocess.run(["bash", "-c", enough], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr == ""
 
 
 def test_no_command_at_all_shows_the_help() -> None:

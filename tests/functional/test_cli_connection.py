@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -97,24 +98,79 @@ def test_an_option_goes_before_a_variable_and_that_before_the_stack(
 
 
 def test_a_stack_that_is_not_there_is_one_line_with_the_region(endpoint: str) -> None:
-    told = Line().error("status", "--stack", "other", "--endpoint-url", endpoint)
+    told = Line().error("status", "--stack", "other", "--endpoint-url", endpoint, code=2)
     assert "--stack other: no other" in told
     assert "eu-west-1" in told
 
 
 def test_nothing_named_is_one_line_with_the_next_step() -> None:
-    told = Line().error("status")
+    told = Line().error("status", code=2)
     assert "--stack NAME" in told
     assert "stream-sort local up" in told
 
 
 def test_a_profile_that_is_not_there_is_one_line() -> None:
     words = ("--items-table", "Items", "--cursor-table", "Cursor", "--profile", "nobody")
-    assert "--profile nobody" in Line().error("status", *words)
+    assert "--profile nobody" in Line().error("status", *words, code=2)
 
 
 def test_a_table_alone_is_not_enough() -> None:
-    assert "--cursor-table" in Line().error("status", "--items-table", "Items")
+    assert "--cursor-table" in Line().error("status", "--items-table", "Items", code=2)
+
+
+TABLES = {"--items-table": "Items", "--cursor-table": "Cursor"}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"--cursor-table": "Items"}, "both 'Items'"),
+        ({"--items-table": "bad name!"}, "bad name!"),
+        ({"--region": "not a region"}, "not a region"),
+        ({"--endpoint-url": "nonsense"}, "Invalid endpoint: nonsense"),
+        ({"--endpoint-url": "nonsense", "--stack": "mine"}, "Invalid endpoint: nonsense; check --endpoint-url"),
+        ({"--region": "not a region", "--stack": "mine"}, "check --region and --profile"),
+    ],
+)
+def test_what_cannot_be_used_is_exit_code_2(given: dict[str, str], told: str) -> None:
+    words = [word for pair in (TABLES | given).items() for word in pair]
+    assert told in Line().error("status", *words, code=2)
+
+
+@pytest.mark.parametrize("words", [[], ["--stack", "mine"]])
+def test_no_region_is_told_with_the_option_that_gives_it(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    tables = [word for pair in TABLES.items() for word in pair]
+    assert Line().error("status", *tables, *words, code=2) == "no AWS region is set; give --region, or set AWS_REGION"
+
+
+def test_no_credentials_are_told_with_the_way_to_give_them(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    for name, value in {"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    told = Line().error("status", "--stack", "mine", "--endpoint-url", endpoint)
+    assert told == "--stack mine: no AWS credentials are found; give --profile, or set AWS_PROFILE, or log in"
+
+
+@pytest.mark.parametrize(
+    ("words", "typed"),
+    [
+        (["skip", "ada", "2-3"], "stream-sort skip ada 2-3 --stack mine"),
+        (["skip", "ada", "-5--4"], "stream-sort skip ada --stack mine -- -5--4"),
+        (["explain", "--all"], "stream-sort explain --stack mine -- --all"),
+    ],
+)
+def test_what_looks_like_an_option_stands_behind_all_options(words: list[str], typed: str) -> None:
+    found = replace(connect(items_table="Items", cursor_table="Cursor"), flags=("--stack", "mine"))
+    assert found.command(*words) == typed
+    assert found.command("dead", "redrive", "-q", options=["--consumer", "c"]) == (
+        "stream-sort dead redrive --consumer c --stack mine -- -q"
+    )
+    found.close()
 
 
 def test_the_control_table_is_asked_for_where_it_is_needed() -> None:

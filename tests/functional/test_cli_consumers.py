@@ -151,7 +151,7 @@ def test_without_a_control_table_a_trim_wants_to_hear_that_there_are_no_consumer
         (["consumers", "reset", "ada", "--to", "noon"], 2, "it must be 'earliest', 'latest' or a seq"),
         (["consumers", "reset", "eve", "--to", "latest"], 1, "queue 'eve' has no cursor"),
         (["consumers", "reset", "ada", "--to", "0", "--consumer", "x"], 1, "no consumer 'x' is registered"),
-        (["consumers", "reset", "ada", "--to", "0", "--consumer", "a b"], 1, "a name has 1 to 64 letters"),
+        (["consumers", "reset", "ada", "--to", "0", "--consumer", "a b"], 2, "a name has 1 to 64 letters"),
         (["consumers", "retire", "biling", "--yes"], 1, "no consumer 'biling' is registered; there are 'billing'"),
         (["trim", "ada", "--through", "1", "--no-consumers"], 2, "the control table is Control"),
         (["trim", "eve", "--through", "1", "--yes"], 1, "queue 'eve' has no cursor"),

@@ -1,21 +1,31 @@
-"""What the help of `parked`, `dead`, `late`, `consumers` and `trim` gives as an example does what it says."""
+"""Every command has the same manners: an example in its help that runs, JSON that parses, one line for bad usage."""
 
 from __future__ import annotations
 
 import json
-import re
-import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.cli.lazy_group import load
+from stream_sort.cli.lazy_group import COMMANDS, load
+from tests.functional.command_line import Line, example_of
 from tests.functional.operator_desk import OperatorDesk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from click.testing import Result
+
     from stream_sort import StreamSorter
+
+TESTS = Path(__file__).parents[1]
+
+
+def queues(desk: OperatorDesk) -> None:
+    for queue in ("ada", "bob"):
+        desk.sorter.put_many({"queue": queue, "seq": seq} for seq in range(100))
+    Path("messages.jsonl").write_text('{"queue": "ada", "seq": 100}\n')
 
 
 def parked(desk: OperatorDesk) -> None:
@@ -44,37 +54,88 @@ def consumed(desk: OperatorDesk) -> None:
 
 
 SCENES: dict[str, Callable[[OperatorDesk], None]] = {
+    **dict.fromkeys(("put", "read", "tail", "status", "explain", "gaps", "skip", "policy", "nudge", "advance"), queues),
     "parked": parked,
     "dead": dead,
     "late": late,
     "consumers": consumed,
     "trim": consumed,
 }
+# Who runs the examples that need a stack, or Spark, or a scene that only they know how to set.
+ELSEWHERE = {
+    "backfill": "spark/test_job_examples.py",
+    "audit": "spark/test_job_examples.py",
+    "archive": "spark/test_job_examples.py",
+    "local": "local_stack/test_local_command.py",
+    "demo": "local_stack/test_demo.py",
+    "doctor": "functional/test_cli_doctor_stack.py",
+    "report": "functional/test_cli_report.py",
+    "cost": "functional/test_cli_cost.py",
+    "open": "functional/test_cli_cursor_rows.py",
+    "recover": "functional/test_cli_cursor_rows.py",
+}
 
 
-def commands() -> list[Any]:
+def commands(*names: str) -> list[Any]:
+    """All commands of these names, those inside groups one by one."""
     found = []
-    for name in SCENES:
-        group = load(name)
-        inner = getattr(group, "commands", None) or {"": group}
-        found += [pytest.param(name, one, id=f"{name} {inside}".strip()) for inside, one in inner.items()]
+    for name in names:
+        inner = getattr(load(name), "commands", None)
+        paths = [(name, inside) for inside in inner] if inner else [(name,)]
+        found += [pytest.param(path, id=" ".join(path)) for path in paths]
     return found
 
 
-@pytest.mark.parametrize(("scene", "command"), commands())
-def test_the_example_of_every_command_runs(scene: str, command: Any, sorter: StreamSorter) -> None:
+def parsed(text: str) -> Any:
+    """One document, or one a line."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines()]
+
+
+def completed(words: str) -> Result:
+    count = len(words.split()) - 1
+    env = {"_STREAM_SORT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(count)}
+    return Line().runner.invoke(Line.app, prog_name="stream-sort", env=env)
+
+
+@pytest.mark.parametrize("path", commands(*SCENES))
+def test_the_example_of_every_command_runs(
+    path: tuple[str, ...], sorter: StreamSorter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     desk = OperatorDesk(sorter)
-    SCENES[scene](desk)
-    (example,) = re.findall(r"Example: stream-sort (.+)", command.help)
-    # There is no stack here, but the function of one.
-    words = shlex.split(example.replace("--stack orders", "--function orders" if "redrive" in example else ""))
-    assert words[0] == scene
-    assert " ".join(f"Example: stream-sort {example}".split()) in " ".join(desk.run(*words, "--help").stdout.split())
+    desk.env |= {"STREAM_SORT_IN_FLIGHT": "1"}
+    SCENES[path[0]](desk)
+    words = example_of(*path)
+    if "--stack" in words:
+        # There is no stack here, but the function of one.
+        at = words.index("--stack")
+        words[at : at + 2] = ["--function", "orders"] if "redrive" in words else []
     with desk.function():
         done = desk.run(*words, "--json")
     assert done.exit_code == 0, done.output
-    json.loads(done.stdout)
+    parsed(done.stdout)
 
 
-def test_there_are_as_many_examples_as_commands() -> None:
-    assert len(commands()) == 13
+@pytest.mark.parametrize("path", commands(*(name for name in COMMANDS if name not in SCENES)))
+def test_an_example_that_needs_more_is_run_by_who_has_it(path: tuple[str, ...]) -> None:
+    assert example_of(*path)
+    assert path[0] in ELSEWHERE, "give it a scene here, or name the test that runs its example"
+    text = (TESTS / ELSEWHERE[path[0]]).read_text()
+    assert "example_of(" in text or "examples_of(" in text
+    assert path[-1] in text
+
+
+@pytest.mark.parametrize("path", commands(*COMMANDS))
+def test_bad_usage_of_any_command_is_one_line_and_exit_code_2(path: tuple[str, ...]) -> None:
+    told = Line().error(*path, "--no-such-option", code=2)
+    assert "--no-such-option" in told or "Missing argument" in told or "required" in told
+    assert told.endswith(f"; see stream-sort {' '.join(path)} --help")
+
+
+@pytest.mark.parametrize("path", commands(*COMMANDS))
+def test_every_command_speaks_json_and_the_shell_completes_it(path: tuple[str, ...]) -> None:
+    assert "--json" in Line().run(*path, "--help").stdout
+    assert completed(f"stream-sort {' '.join(path)} --js").stdout.split() == ["--json"]

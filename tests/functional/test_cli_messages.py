@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort import StreamSorter
+from stream_sort import PutResult, StoreUnavailable, StreamSorter
 from stream_sort.cli import messages
 from tests.functional.command_line import VARIABLES, Line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from tests.functional.conftest import Table
@@ -55,7 +58,7 @@ def test_what_is_refused_is_in_a_file_with_its_line_and_reason(line: Line, tmp_p
     assert "2 accepted, 0 duplicates, 1 conflicts, 0 late, 3 rejected" in result.stdout
     assert "in.jsonl.rejects" in result.stderr
     rejects = lines_of((tmp_path / "in.jsonl.rejects").read_text())
-    assert sorted(one["line"] for one in rejects) == [2, 3, 4, 5]
+    assert [one["line"] for one in rejects] == [2, 3, 4, 5]
     by_line = {one["line"]: one for one in rejects}
     assert "not JSON" in str(by_line[2]["reason"])
     assert by_line[2]["message"] == "{broken"
@@ -72,7 +75,84 @@ def test_rejects_go_where_they_are_wanted(line: Line, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[", "[1,]", '[{"queue": "ada", "seq": NaN}]'])
 def test_a_broken_array_is_bad_usage(line: Line, text: str) -> None:
     result = line.run("put", "-", given=text, code=2)
-    assert result.stderr.startswith("stream-sort: not ")
+    assert result.stderr.startswith("stream-sort: stdin: not ")
+
+
+def test_a_broken_array_is_told_with_the_name_of_its_file(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "cut.json").write_text('[{"queue": "ada"')
+    assert line.error("put", "cut.json", code=2).startswith("cut.json: not JSON: ")
+
+
+@pytest.mark.parametrize("link", ["same", "hard", "symbolic", "default"])
+def test_the_file_that_is_put_is_not_where_rejects_go(line: Line, tmp_path: Path, link: str) -> None:
+    file, rejects = tmp_path / "in.jsonl", tmp_path / ("in.jsonl.rejects" if link == "default" else "other")
+    file.write_text("nonsense\n")
+    if link == "hard":
+        rejects.hardlink_to(file)
+    elif link == "same":
+        rejects = tmp_path / "." / "in.jsonl"
+    else:
+        rejects.symlink_to(file)
+    words = [] if link == "default" else ["--rejects", str(rejects)]
+    assert "that is the file which is put" in line.error("put", "in.jsonl", *words, code=2)
+    assert file.read_text() == "nonsense\n"
+
+
+def test_the_file_on_stdin_is_not_where_rejects_go(tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text("nonsense\n")
+    program = [sys.executable, "-c", "from stream_sort.cli.app import main; main()"]
+    words = ["put", "-", "--rejects", str(file), "--items-table", "Items", "--cursor-table", "Cursor"]
+    with file.open("rb") as given:
+        done = subprocess.run([*program, *words], stdin=given, capture_output=True, text=True, check=False)
+    assert (done.returncode, file.read_text()) == (2, "nonsense\n")
+    assert "that is the file which is put" in done.stderr
+
+
+def test_rejects_of_an_earlier_run_go_when_nothing_is_refused(line: Line, tmp_path: Path) -> None:
+    line.run("put", "-", given="nonsense", code=1)
+    assert (tmp_path / "stdin.rejects").exists()
+    line.run("put", "-", given='{"queue": "ada", "seq": 0}')
+    assert not (tmp_path / "stdin.rejects").exists()
+
+
+@pytest.mark.parametrize("text", ["", "mine", '{"line": 1}\n', "[1]\n"])
+def test_a_file_that_is_none_of_rejects_stays(line: Line, tmp_path: Path, text: str) -> None:
+    (tmp_path / "notes").write_text(text)
+    line.run("put", "-", "--rejects", "notes", given='{"queue": "ada", "seq": 0}')
+    assert (tmp_path / "notes").read_text() == text
+
+
+def test_put_ends_where_nobody_answers_and_says_how_to_go_on(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"queue": "q{seq}", "seq": 0}}\n' for seq in range(2_000)))
+    told = line.error("put", "in.jsonl", "--endpoint-url", "http://127.0.0.1:9")
+    assert told.startswith("stopped after 0 messages; run it again to go on. ")
+    assert "127.0.0.1:9" in told
+    assert [one.name for one in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_put_ends_when_the_tables_go_out_of_reach_half_way(
+    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAM_SORT_WINDOW", "2")
+    store, calls = StreamSorter.put_many, []
+
+    def put_many(sorter: StreamSorter, messages: Iterable[dict[str, object]]) -> PutResult:
+        calls.append(1)
+        if len(calls) < 3:
+            return store(sorter, messages)
+        return PutResult(rejected=[(one, StoreUnavailable("gone")) for one in messages])
+
+    monkeypatch.setattr(StreamSorter, "put_many", put_many)
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"queue": "ada", "seq": {seq}}}\n' for seq in range(20)))
+    result = line.run("put", "in.jsonl", code=1)
+    assert result.stdout.startswith("3 accepted, ")
+    assert result.stderr == "stream-sort: stopped after 3 messages; run it again to go on. gone\n"
+
+
+def test_put_into_a_table_with_other_keys_is_one_line_without_a_guess(line: Line) -> None:
+    result = line.run("put", "-", "--queue-key", "lane", given='{"lane": "ada", "seq": 0}', code=2)
+    assert "check queue_key and seq_key" in result.stderr
 
 
 def test_a_file_that_is_not_there_is_one_line(line: Line) -> None:
@@ -87,6 +167,22 @@ def test_ctrl_c_ends_put_cleanly(line: Line, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(StreamSorter, "put_many", interrupted)
     (tmp_path / "in.jsonl").write_text('{"queue": "ada", "seq": 0}')
     assert "run it again to go on" in line.run("put", "in.jsonl", code=130).stderr
+
+
+def test_ctrl_c_tells_the_last_refusal(line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = StreamSorter.put_many
+
+    def once(sorter: StreamSorter, messages: Iterable[dict[str, object]]) -> PutResult:
+        monkeypatch.setattr(StreamSorter, "put_many", interrupted)
+        return store(sorter, messages)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StreamSorter, "put_many", once)
+    (tmp_path / "in.jsonl").write_text('{"queue": "ada"}\n{"queue": "ada", "seq": 0}\n')
+    told = line.run("put", "in.jsonl", code=130).stderr
+    assert "stopped after 1 messages; run it again to go on. The last that was refused: message (queue 'ada'" in told
 
 
 def test_put_counts_what_came_late(line: Line, sorter: StreamSorter) -> None:
@@ -107,6 +203,19 @@ def test_read_says_what_it_cannot_read(line: Line, sorter: StreamSorter) -> None
     result = line.run("read", "ada", "--through", "1", code=1)
     assert len(result.stderr.splitlines()) == 1
     line.run("read", "ada", "--after", "x", code=2)
+
+
+def test_read_says_what_is_trimmed(line: Line, sorter: StreamSorter) -> None:
+    sorter.put_many({"queue": "ada", "seq": seq} for seq in range(3))
+    sorter.put({"queue": "bob", "seq": 0})
+    sorter.skip("bob", 1)
+    sorter.trim("bob", 0, control_table=None)
+    sorter.trim("ada", 1, control_table=None)
+    shown = line.run("read", "ada")
+    assert shown.stderr == "ada: seqs up to 1 are trimmed and not shown\n"
+    assert [one["seq"] for one in lines_of(shown.stdout)] == [2]
+    assert line.run("read", "ada", "--after", "1").stderr == ""
+    assert "bob: seqs up to 0 are trimmed" in line.run("read", "bob").stderr
 
 
 def test_payloads_are_shown_and_not_obeyed(line: Line, sorter: StreamSorter) -> None:

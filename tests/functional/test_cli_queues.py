@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort import OrderedConsumer, StreamSorter
+from stream_sort import OrderedConsumer, StreamSorter, TryLater
 from stream_sort.cli import messages, queues, status
 from tests.functional.command_line import VARIABLES, Line, examples_of
 
@@ -68,11 +68,13 @@ def test_a_queue_that_was_freed_is_not_said_to_wait(line: Line, put: Callable[..
     time.sleep(0.01)
     sorter.skip("freed", 1)
     told = line.run("status").stdout
-    assert "2 queues: 0 parked, 1 waiting for a seq" in told
+    assert "2 queues: 0 parked, 1 waiting for a seq, 0 not all consumed, 1 in doubt" in told
     assert "?: has moved since it began to wait" in told
     assert [one["in_doubt"] for one in line.json("status")["lines"]] == [False, True]
+    put("a-fine-one", 0)
+    assert [one["queue"] for one in line.json("status")["lines"]] == ["waits", "freed", "a-fine-one"]
     deep = {one["queue"]: one["gap_age"] is None for one in line.json("status", "--deep")["lines"]}
-    assert deep == {"freed": True, "waits": False}
+    assert deep == {"freed": True, "waits": False, "a-fine-one": True}
 
 
 def test_status_as_json_tells_everything(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
@@ -190,6 +192,41 @@ def test_the_command_of_explain_has_the_options_that_lead_to_the_tables(
     assert "stream-sort skip ada 0 --items-table Items" in told
 
 
+def test_the_command_of_explain_works_for_names_and_seqs_that_look_like_options(
+    line: Line, sorter: StreamSorter
+) -> None:
+    sorter.open("-rf", first_seq=-9)
+    sorter.put_many({"queue": "-rf", "seq": seq} for seq in (-9, -6))
+    told = line.run("explain", "--", "-rf").stdout
+    command = next(one.strip() for one in told.splitlines() if "stream-sort skip" in one)
+    assert command == "stream-sort skip -- -rf -8--7"
+    line.run("skip", "--yes", *shlex.split(command)[2:])
+    assert sorter.position("-rf") == -6
+
+
+def test_explain_says_of_a_consumer_that_did_nothing_that_it_did_nothing(
+    line: Line, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    put("ada", 0)
+    consume(sorter, "ada", poison=0)
+    told = line.run("explain", "ada").stdout
+    assert "Consumer 'process' has done nothing yet; it is 1 seq behind." in told
+    assert "seq -1" not in told
+
+
+def test_explain_counts_no_attempt_where_the_message_is_not_to_blame(
+    line: Line, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    def handle(_: Batch) -> None:
+        raise TryLater("the bank is closed")
+
+    put("ada", 0)
+    OrderedConsumer("process", handle, sorter=sorter).catch_up("ada")
+    told = line.run("explain", "ada").stdout
+    assert "after no attempt that counts; next try at" in told
+    assert "0 attempts" not in told
+
+
 def test_explain_of_an_unknown_queue_is_an_error(line: Line) -> None:
     assert "ada" in line.error("explain", "ada")
 
@@ -198,7 +235,8 @@ def test_gaps_are_listed(line: Line, put: Callable[..., None]) -> None:
     put("ada", 0, 2, 5)
     assert line.json("gaps", "ada")["gaps"] == [{"from": 1, "through": 1}, {"from": 3, "through": 4}]
     assert "through" in line.run("gaps", "ada").stdout
-    assert line.run("gaps", "none").stdout == "no gaps\n"
+    put("bob", 0)
+    assert line.run("gaps", "bob").stdout == "no gaps\n"
 
 
 def test_skip_asks_first_and_changes_nothing_without_a_yes(
@@ -210,7 +248,7 @@ def test_skip_asks_first_and_changes_nothing_without_a_yes(
         assert "give up" in result.stderr
         assert "nothing was changed" in result.stderr
     assert sorter.position("ada") == 0
-    assert "1 seqs skipped, 2 released; position 0 -> 2" in line.run("skip", "ada", "1", given="y\n").stdout
+    assert "1 seq skipped, 2 released; position 0 -> 2" in line.run("skip", "ada", "1", given="y\n").stdout
 
 
 def test_skip_takes_ranges_or_all_gaps(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
@@ -255,6 +293,62 @@ def test_a_queue_that_cannot_be_nudged_keeps_no_other_one_back(line: Line, put: 
 def test_no_queue_named_is_bad_usage(line: Line) -> None:
     for command in ("nudge", "advance", "policy"):
         assert "which queues" in line.error(command, code=2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["gaps", "bgi0"],
+        ["skip", "bgi0", "5", "--yes"],
+        ["policy", "bgi0"],
+        ["policy", "big0", "bgi0", "--set", "skip after 5 seconds", "--yes"],
+        ["advance", "bgi0", "--yes"],
+    ],
+    ids=" ".join,
+)
+def test_a_mistyped_name_is_refused_and_makes_no_queue(line: Line, words: list[str], put: Callable[..., None]) -> None:
+    put("big0", 0)
+    assert "queue 'bgi0' has no cursor" in line.run(*words, code=1).stderr
+    (queue,) = line.json("status")["lines"]
+    assert (queue["queue"], queue["policy"]) == ("big0", "wait")
+
+
+def test_a_queue_may_be_skipped_and_given_a_policy_before_its_first_message(line: Line, sorter: StreamSorter) -> None:
+    line.run("skip", "ada", "0-1", "--new", "--yes")
+    line.run("policy", "bob", "--set", "skip after 5 seconds", "--new", "--yes")
+    assert sorter.position("ada") == 1
+    assert str(sorter.policy("bob")) == "skip after 5 seconds"
+
+
+def test_skip_names_the_seqs_before_it_asks(line: Line, put: Callable[..., None]) -> None:
+    put("ada", 0, 1, 4, 6)
+    told = line.run("skip", "ada", "--all-gaps", given="n\n", code=1).stderr
+    assert told.startswith("ada: give up on seqs 2-3, 5; it is released through 1\n")
+    assert "give up on seq 5;" in line.run("skip", "ada", "5", given="n\n", code=1).stderr
+
+
+def test_a_pattern_that_no_queue_matches_is_told(line: Line) -> None:
+    assert line.error("nudge", "--match", "zz*", "--yes") == "no queue matches 'zz*'; see stream-sort status"
+    assert line.error("nudge", "--all", "--yes") == "there is no queue yet; see stream-sort status"
+
+
+@pytest.mark.parametrize(
+    "words", [["--queue-key", "lane"], ["--seq-key", "n"], ["--cursor-table", "Control"], ["--cursor-table", "Items"]]
+)
+@pytest.mark.parametrize("seqs", [(), (0, 2)], ids=["empty", "filled"])
+def test_a_table_that_does_not_fit_is_no_table_without_queues(
+    line: Line, words: list[str], seqs: tuple[int, ...], put: Callable[..., None]
+) -> None:
+    if words[0] == "--seq-key" and not seqs:
+        assert "0 queues" in line.run("status", *words).stdout
+        return
+    for seq in seqs:
+        put("ada", seq)
+    if words[1] == "Items":
+        words = [*words, "--items-table", "Cursor"]
+    told = line.error("status", *words, code=2)
+    assert words[1] in told
+    assert "check --cursor-table, --queue-key and --seq-key" in told
 
 
 def test_a_hostile_name_is_shown_and_not_obeyed(line: Line, dynamo: Table) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stream_sort.aws_lambda import telemetry
+from stream_sort.cli.lazy_group import COMMANDS, load
 
 ROOT = Path(__file__).parents[2]
 METRICS = {name: value for name, value in vars(telemetry).items() if name.isupper() and isinstance(value, str)}
@@ -18,6 +19,8 @@ OF_AWS = {
     "AWS/SQS": {"ApproximateNumberOfMessagesVisible"},
     "AWS/DynamoDB": {"WriteThrottleEvents"},
 }
+# Commands with commands of their own.
+GROUPS = ("parked", "dead", "late", "consumers")
 STEPS = ("enqueue", "advance", "process", "sweep")
 WATCHED = {
     "IteratorAge",
@@ -25,6 +28,7 @@ WATCHED = {
     "QueuesParked",
     "DeadLetters",
     "Rejected",
+    "Conflicts",
     "ConsumerLag",
     "ApproximateNumberOfMessagesVisible",
     "Errors",
@@ -107,6 +111,20 @@ def test_alarms_go_to_the_topic_if_there_is_one_and_say_what_to_do(alarms: dict[
         assert alarm["AlarmActions"] == alarm["OKActions"] == told, name
         assert alarm["AlarmDescription"], name
         assert alarm["TreatMissingData"] == "notBreaching", name
+
+
+def test_alarms_name_commands_that_there_are_and_no_python(alarms: dict[str, dict[str, Any]]) -> None:
+    for name, alarm in alarms.items():
+        told = alarm["AlarmDescription"]
+        text = told["Fn::Sub"] if isinstance(told, dict) else told
+        named = re.findall(r"stream-sort ([a-z]+)( [a-z]+)?", text)
+        assert all(command in COMMANDS for command, _ in named), name
+        for command, inner in named:
+            assert command not in GROUPS or inner.strip() in load(command).commands, name
+        assert named or alarm["MetricName"] == "Throttles", name
+        assert not re.search(r"\w\(", text), name
+        # More than that is cut by CloudWatch.
+        assert len(text) <= 1024, name
 
 
 def test_the_dashboard_shows_metrics_that_somebody_publishes(resources: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from tests.local_stack import writer
@@ -55,7 +56,8 @@ class WriterProcess:
         """Read what it said since the last time; a line that is still being written waits."""
         with self._out.open("rb") as out:
             out.seek(self._read)
-            lines = [line for line in out.readlines() if line.endswith(b"\n")]
+            # Up to the first that is cut off: its other half may have come while the rest was read.
+            lines = list(takewhile(lambda line: line.endswith(b"\n"), out.readlines()))
         self._read += sum(map(len, lines))
         for line in map(json.loads, lines):
             if "begin" in line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -13,21 +14,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.functional.command_line import example_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.ministack
 
-SMALL = ["--messages", "300", "--queues", "3", "--seed", "5"]
-COMMAND = [sys.executable, "-c", "from stream_sort.cli.app import main; main()", "demo", *SMALL]
+# The example of its help, which is a small one.
+COMMAND = [sys.executable, "-c", "from stream_sort.cli.app import main; main()", *example_of("demo")]
 
 
-def start(home: Path, *, command: list[str] | None = None) -> subprocess.Popen[str]:
+def start(home: Path, *, as_json: bool = False) -> subprocess.Popen[str]:
     """Start the demo with a temporary directory of its own, so that what it leaves behind can be seen."""
     return subprocess.Popen(
-        command or COMMAND,
+        [*COMMAND, "--json"] if as_json else COMMAND,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=subprocess.PIPE if as_json else subprocess.STDOUT,
         text=True,
         env={**os.environ, "TMPDIR": str(home), "COLUMNS": "100"},
         # A suite that runs in the background ignores Ctrl-C, and its children would too.
@@ -73,8 +76,11 @@ def read_until(demo: subprocess.Popen[str], text: str) -> str:
 
 
 def test_the_demo_ends_with_a_verdict_that_it_checked(tmp_path: Path) -> None:
-    said, _ = (demo := start(tmp_path)).communicate(timeout=400)
+    told, said = (demo := start(tmp_path, as_json=True)).communicate(timeout=400)
     assert demo.returncode == 0, said
+    outcome = json.loads(told)
+    assert (outcome["good"], outcome["messages"]) == (True, 300)
+    assert [(one["delivered"], one["problem"]) for one in outcome["queues"]] == [(100, None)] * 3
     assert "PASS  300 messages came out: every queue in order, nothing missing" in said
     assert '"payments [eu]" jumped from 39 to 99: 60 messages released by one message' in said
     assert "Lambda processes killed: process, enqueue, process" in said

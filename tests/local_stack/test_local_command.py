@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort.local.stack import STEPS, LocalStack
+from tests.functional.command_line import example_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,6 +58,11 @@ def run(*words: str, home: Path, code: int = 0) -> str:
     return out if code == 0 else out + err
 
 
+def example(command: str) -> list[str]:
+    """The example that the help of a command shows."""
+    return example_of("local", command)[1:]
+
+
 def left_behind(home: Path) -> list[str]:
     """Files in the folder, and processes that have to do with it."""
     found = [str(path) for path in home.glob("**/*")]
@@ -85,9 +92,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def told(home: Path) -> Iterator[dict[str, Any]]:
     """What the first `up` told; taken down at the end, and then nothing is left."""
     try:
-        yield json.loads(run("up", "--json", home=home))
+        yield json.loads(run(*example("up"), "--json", home=home))
     finally:
-        run("down", home=home)
+        assert json.loads(run(*example("down"), "--json", home=home)) == {"running": False, "was_there": True}
         assert left_behind(home) == []
 
 
@@ -118,6 +125,7 @@ def test_up_tells_what_to_call_and_status_says_the_same(told: dict[str, Any], ho
     said = run("status", home=home)
     assert told["endpoint"] in said
     assert "local invoke enqueue '" in said
+    assert told["parameters"] == {"MaxAttempts": "3"}
 
 
 @pytest.mark.usefixtures("told")
@@ -135,7 +143,16 @@ def test_the_logs_of_one_function_or_of_all_are_shown(home: Path) -> None:
     assert "sweep" in {line["step"] for line in lines}
     assert [line["at"] for line in lines] == sorted(line["at"] for line in lines)
     assert " sweep " in run("logs", "sweep", home=home)
-    assert "there is no function 'nobody'" in run("logs", "nobody", home=home, code=1)
+    assert "there is no function 'nobody'" in run("logs", "nobody", home=home, code=2)
+
+
+@pytest.mark.usefixtures("told")
+def test_the_examples_in_the_help_of_status_invoke_and_logs_run(home: Path) -> None:
+    assert json.loads(run(*example("status"), "--json", home=home))["running"]
+    answer = json.loads(run(*example("invoke"), "--json", home=home))
+    assert answer["rejected"] == []
+    lines = [json.loads(line) for line in run(*example("logs"), "--json", home=home).splitlines()]
+    assert {line["step"] for line in lines} == {"enqueue"}
 
 
 @pytest.mark.usefixtures("told")
@@ -188,6 +205,16 @@ def role_client(stack: LocalStack, step: str, service: str) -> Any:
     )
 
 
+def test_a_reset_leaves_no_message_and_the_app_as_it_was(told: dict[str, Any], home: Path) -> None:
+    before = json.loads(run("status", "--json", home=home))
+    anew = json.loads(run(*example("reset"), "--json", home=home))
+    assert (anew["parameters"], anew["handler"]) == (before["parameters"], before["handler"])
+    assert set(anew["outputs"]) == set(told["outputs"])
+    stack = found(home)
+    with closing(stack.client("dynamodb")) as dynamodb:
+        assert dynamodb.scan(TableName=stack.outputs["ItemsTable"])["Items"] == []
+
+
 def test_up_again_keeps_what_is_stored_and_puts_a_handler_in(told: dict[str, Any], home: Path, tmp_path: Path) -> None:
     done = tmp_path / "done.jsonl"
     file = tmp_path / "my_handler.py"
@@ -196,6 +223,8 @@ def test_up_again_keeps_what_is_stored_and_puts_a_handler_in(told: dict[str, Any
     again = json.loads(run("up", "--json", "--handler", f"{file}:handle", "--set", "OnPoison=dead_letter", home=home))
     assert again["endpoint"] == told["endpoint"]
     assert again["handler"] == f"{file}:handle"
+    assert again["parameters"] == {"MaxAttempts": "3", "OnPoison": "dead_letter"}
+    assert re.search(r"parameters +MaxAttempts=3 OnPoison=dead_letter\n", run("status", home=home))
     assert again["outputs"]["ItemsTable"] == told["outputs"]["ItemsTable"]
     assert sorted((ROOT / "functions").rglob("*")) == sources
     stack = found(home)
@@ -211,7 +240,7 @@ def test_a_handler_that_needs_what_the_layer_has_not_is_refused_and_the_old_one_
 ) -> None:
     (tmp_path / "mine.py").write_text("import pytest\ndef handle(batch): ...\n")
     before = found(home).record
-    said = run("up", "--handler", f"{tmp_path}/mine.py:handle", home=home, code=1)
+    said = run("up", "--handler", f"{tmp_path}/mine.py:handle", home=home, code=2)
     assert "needs 'pytest', which is not installed" in said
     assert found(home).record == before
 
@@ -242,10 +271,10 @@ def test_a_taken_port_that_was_asked_for_is_a_plain_error_and_leaves_nothing(tmp
 
 def test_a_handler_that_cannot_work_is_refused_before_anything_is_started(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def other(batch): ...\n")
-    said = run("up", "--handler", f"{tmp_path}/mine.py:handle", home=tmp_path / "stack", code=1)
+    said = run("up", "--handler", f"{tmp_path}/mine.py:handle", home=tmp_path / "stack", code=2)
     assert "has no 'handle' at its top level" in said
     (tmp_path / "mine.py").write_text("import nosuchmodule\ndef handle(batch): ...\n")
-    said += run("up", "--handler", f"{tmp_path}/mine.py:handle", home=tmp_path / "stack", code=1)
+    said += run("up", "--handler", f"{tmp_path}/mine.py:handle", home=tmp_path / "stack", code=2)
     assert "needs 'nosuchmodule', which is not installed" in said
     assert "MiniStack" not in said
 
@@ -257,9 +286,22 @@ def test_what_is_not_up_says_how_to_start_it(tmp_path: Path) -> None:
     assert "to reset" in run("reset", home=tmp_path, code=1)
 
 
+@pytest.mark.usefixtures("told")
+def test_ctrl_c_leaves_a_stack_up_that_was_up(home: Path) -> None:
+    before = found(home).record
+    assert "the local stack stays up" in stopped_while_building("up", "--set", "MaxAttempts=7", home=home)
+    assert found(home).record == before
+
+
 def test_ctrl_c_takes_back_what_up_started(tmp_path: Path) -> None:
     home = tmp_path / "stack"
-    command = start("up", home=home)
+    assert "what was started is gone again" in stopped_while_building("up", home=home)
+    assert left_behind(home) == []
+
+
+def stopped_while_building(*words: str, home: Path) -> str:
+    """What the command says when Ctrl-C is pressed."""
+    command = start(*words, home=home)
     assert command.stderr is not None
     for line in command.stderr:
         if "sam build" in line:
@@ -269,5 +311,4 @@ def test_ctrl_c_takes_back_what_up_started(tmp_path: Path) -> None:
     command.send_signal(signal.SIGINT)
     out, err = command.communicate(timeout=60)
     assert command.returncode == 130, out + err
-    assert "Stopped by Ctrl-C" in err
-    assert left_behind(home) == []
+    return err

@@ -55,5 +55,5 @@ def test_one_that_does_not_come_up_is_given_up(temporary: Path, monkeypatch: pyt
 def test_without_uv_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "uv", None)
     monkeypatch.setattr(tools.shutil, "which", lambda _: None)
-    with pytest.raises(LocalStackFailed, match=r"pip install 'stream-sort\[cli\]'"):
+    with pytest.raises(LocalStackFailed, match=r"pip install '\.\[cli\]' in the checkout"):
         MiniStack().start()

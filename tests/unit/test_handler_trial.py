@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_sort.errors import LocalStackFailed
+from stream_sort.errors import InvalidInput
 from stream_sort.local import handler_trial
 from stream_sort.local.handler_trial import try_handler
 from stream_sort.local.project import HandlerFile
@@ -54,19 +54,19 @@ def test_a_handler_that_calls_aws_at_its_import_has_the_benefit_of_the_doubt(tmp
     ],
 )
 def test_a_handler_that_cannot_work_is_refused_with_the_cause(tmp_path: Path, code: str, problem: str) -> None:
-    with pytest.raises(LocalStackFailed, match=problem):
+    with pytest.raises(InvalidInput, match=problem):
         try_handler(handler_file(tmp_path, code))
 
 
 def test_what_lies_beside_the_file_does_not_go_with_it(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("")
-    with pytest.raises(LocalStackFailed, match=r"'mine' needs 'beside'.*only this file goes into the function"):
+    with pytest.raises(InvalidInput, match=r"'mine' needs 'beside'.*only this file goes into the function"):
         try_handler(handler_file(tmp_path, "import beside\ndef handle(batch): ..."))
 
 
 def test_a_bare_trial_sees_the_folders_it_is_given_and_nothing_that_is_installed_here(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
-    with pytest.raises(LocalStackFailed, match="needs 'pytest'"):
+    with pytest.raises(InvalidInput, match="needs 'pytest'"):
         try_handler(handler_file(tmp_path, "import pytest\ndef handle(batch): ..."), bare=[root])
     try_handler(handler_file(tmp_path, "import json\ndef handle(batch): ..."), bare=[root])
 
@@ -77,7 +77,7 @@ def test_a_handler_that_hangs_is_given_up_with_all_it_started(tmp_path: Path, mo
     loop = f"import time\nwhile True: open({str(beat)!r}, 'a').write('.'); time.sleep(.05)"
     code = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {loop!r}]).wait()\n"
     code += "def handle(batch): ..."
-    with pytest.raises(LocalStackFailed, match="not done with its import after 2 s"):
+    with pytest.raises(InvalidInput, match="not done with its import after 2 s"):
         try_handler(handler_file(tmp_path, code))
     time.sleep(0.3)
     size = beat.stat().st_size

@@ -6,6 +6,10 @@ from typing import Annotated
 
 import typer
 
+from stream_sort.cli.output import FAILED, Json, jsonable, plain_errors, print_json
+
+STOPPED, GONE = "Stopped by Ctrl-C", "; the local AWS is gone, nothing is left behind."
+
 
 def add_commands(app: typer.Typer) -> None:
     """Make it a command of the command line."""
@@ -18,12 +22,21 @@ def demo(
     seed: Annotated[int, typer.Option(help="Another seed is another shuffle.")] = 1,
     *,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack up; `stream-sort local down` ends it.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Deploy the app to a local AWS, shuffle messages through it and watch them come out in order.
 
-    Example: stream-sort demo --messages 500 --queues 4
+    Example: stream-sort demo --messages 300 --queues 3 --seed 5
     """
-    from stream_sort.cli.demo.play import run  # noqa: PLC0415  # loads rich, later boto3
-    from stream_sort.cli.demo.traffic import make_traffic  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415  # as all imports of commands
 
-    raise typer.Exit(run(make_traffic(messages, queues, seed), keep=keep))
+    from stream_sort.cli.demo.play import run  # noqa: PLC0415  # loads boto3
+    from stream_sort.cli.demo.traffic import make_traffic  # noqa: PLC0415
+    from stream_sort.cli.demo.view import View  # noqa: PLC0415
+
+    with plain_errors(STOPPED + ("." if keep else GONE)):
+        view = View(Console(highlight=False, stderr=as_json))
+        outcome = run(make_traffic(messages, queues, seed), view, keep=keep)
+        if as_json:
+            print_json({"good": outcome.good, **jsonable(outcome)})
+        raise typer.Exit(0 if outcome.good else FAILED)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from rich.console import Console
 
 from stream_sort import StreamSorter
 from stream_sort.cli.demo.board import Board
 from stream_sort.cli.demo.cost import costs_of
 from stream_sort.cli.demo.scout import Scout
 from stream_sort.cli.demo.senders import WRITERS, Senders
-from stream_sort.cli.demo.verdict import judge
-from stream_sort.cli.demo.view import View
+from stream_sort.cli.demo.verdict import Outcome, judge
+from stream_sort.cli.local import program
 from stream_sort.errors import StreamSortError
 from stream_sort.local.stack import LocalStack
 
@@ -27,31 +23,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.cli.demo.traffic import Traffic
+    from stream_sort.cli.demo.view import View
 
-INTERRUPTED = 130
 PATIENCE = 120.0
 # A body that cannot be stored is tried this often, then SQS sets it aside; a short time between two tries, for a demo.
 PARAMETERS = {"VisibilityTimeout": "3"}
 
 
-def run(traffic: Traffic, *, keep: bool = False) -> int:
-    """Run the demo on this terminal; answers the exit code, 0 only if everything came out in order."""
-    view = View(Console(highlight=False))
+def run(traffic: Traffic, view: View, *, keep: bool = False) -> Outcome:
+    """Run the demo; the stack it ran on is gone when it ends, however it ends, unless it is to be kept."""
+    stays = "it stays up" if keep else "gone when this ends"
+    view.step(f"Deploy template.yaml to a local AWS (no Docker, no account, {stays})")
+    stack = _deploy(view, keep=keep)
     try:
-        stays = "it stays up" if keep else "gone when this ends"
-        view.step(f"Deploy template.yaml to a local AWS (no Docker, no account, {stays})")
-        stack = _deploy(view, keep=keep)
-        try:
-            return 0 if _Demo(view, traffic, stack, keep=keep).play() else 1
-        finally:
-            if not keep:
-                stack.down()
-    except KeyboardInterrupt:
-        view.say("Stopped by Ctrl-C" + ("." if keep else "; the local AWS is gone, nothing is left behind."))
-        return INTERRUPTED
-    except StreamSortError as error:
-        view.verdict(str(error), good=False)
-        return 1
+        return _Demo(view, traffic, stack, keep=keep).play()
+    finally:
+        if not keep:
+            stack.down()
 
 
 def _deploy(view: View, *, keep: bool) -> LocalStack:
@@ -59,12 +47,6 @@ def _deploy(view: View, *, keep: bool) -> LocalStack:
         return LocalStack.leashed(parameters=PARAMETERS, report=view.say)
     LocalStack.take_down()
     return LocalStack.up(parameters=PARAMETERS, report=view.say)
-
-
-def _this_command() -> str:
-    """The command as the user can type it: by its path if it lies below this folder."""
-    program = Path(sys.argv[0]).absolute()
-    return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else "stream-sort"
 
 
 def what_next(command: str, *, keep: bool) -> list[str]:
@@ -112,8 +94,8 @@ class _Demo:
         self._board = Board(traffic.lengths)
         self._senders = Senders(stack, self._board)
 
-    def play(self) -> bool:
-        """All steps; whether everything came out in order."""
+    def play(self) -> Outcome:
+        """All steps, and what came of them."""
         with Scout(self._stack, self._board) as scout:
             self._send(scout)
             self._explain()
@@ -200,17 +182,18 @@ class _Demo:
             self._wait(is_there, lambda: None, 0.5)
         self._view.say("the poison body held up nobody: it lies in the dead letters of the enqueue queue")
 
-    def _judge(self, scout: Scout) -> bool:
+    def _judge(self, scout: Scout) -> Outcome:
         view, board = self._view, self._board
         view.step("Compare what came out of the sink with what was sent")
         verdicts = judge(scout.delivered, self._traffic.lengths)
         view.results(board, verdicts)
         view.facts(costs_of(self._stack, self._traffic.total))
-        problems = [f'"{verdict.queue}": {verdict.problem}' for verdict in verdicts if verdict.problem]
-        if problems:
+        outcome = Outcome(self._traffic.total, verdicts)
+        if not outcome.good:
+            problems = [f'"{verdict.queue}": {verdict.problem}' for verdict in verdicts if verdict.problem]
             view.verdict("; ".join(problems), good=False)
-            return False
+            return outcome
         view.verdict(f"{self._traffic.total:,} messages came out: every queue in order, nothing missing", good=True)
-        for line in what_next(_this_command(), keep=self._keep):
+        for line in what_next(program(), keep=self._keep):
             view.say(line)
-        return True
+        return outcome

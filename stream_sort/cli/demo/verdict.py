@@ -21,6 +21,19 @@ class QueueVerdict:
     problem: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a demo came to: how many different messages were sent, and the verdict on every queue."""
+
+    messages: int
+    queues: list[QueueVerdict]
+
+    @property
+    def good(self) -> bool:
+        """Whether everything came out in order, nothing missing."""
+        return all(verdict.problem is None for verdict in self.queues)
+
+
 def judge(delivered: Mapping[str, Sequence[dict[str, Any]]], lengths: Mapping[str, int]) -> list[QueueVerdict]:
     """Check every queue: complete, in order, unchanged."""
     strangers = [queue for queue in delivered if queue not in lengths]

@@ -1,0 +1,111 @@
+"""Asks AWS, where a checkup looks: what is refused says which permission it takes, what is not there is None."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.cli.output import shell_word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.cli.connection import Connection
+
+TRIES = 4
+FIRST_PAUSE = 0.5
+NOT_THERE = frozenset(
+    {
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "NoSuchEntity",
+        "NoSuchEntityException",
+        "QueueDoesNotExist",
+        "ResourceNotFoundException",
+        "TableNotFoundException",
+    }
+)
+
+
+class Unanswered(Exception):
+    """AWS did not say; the text tells why, and never leaves this package as an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aws:
+    """The AWS of a connection. Reads only."""
+
+    connection: Connection
+    sleep: Callable[[float], None] = time.sleep
+    clients: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def stack(self) -> str:
+        """What CloudFormation calls the stack of the connection; empty if there is none."""
+        from stream_sort.local.sam import STACK  # noqa: PLC0415  # as all imports of commands
+
+        return STACK if self.is_local else self.connection.stack.name
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is the AWS of the local stack that is up."""
+        return self.connection.place.key is not None
+
+    def parameter(self, name: str, default: str) -> str:
+        """A parameter of the stack."""
+        return self.connection.stack.parameters.get(name) or default
+
+    def ask(self, service: str, method: str, **request: Any) -> dict[str, Any] | None:
+        """What AWS answers; None if there is no such thing, Unanswered if it does not tell."""
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # as all imports of commands
+
+        from stream_sort.stores.dynamodb.errors import code_of, is_retryable  # noqa: PLC0415
+
+        for left in reversed(range(TRIES)):
+            try:
+                answer: dict[str, Any] = getattr(self._client(service), method)(**request)
+            except (BotoCoreError, ClientError) as error:
+                if code_of(error) in NOT_THERE:
+                    return None
+                # What cannot be reached now cannot be in a second, and there is much to ask.
+                if not (isinstance(error, ClientError) and is_retryable(error) and left):
+                    raise Unanswered(_why(error, service, method)) from error
+                self.sleep(FIRST_PAUSE * (TRIES - left))
+            else:
+                return answer
+        raise AssertionError("the last try answers or raises")
+
+    def pages(self, service: str, method: str, part: str, **request: Any) -> list[dict[str, Any]]:
+        """All of a listing; empty if what is asked for is not there."""
+        found: list[dict[str, Any]] = []
+        marks = {"cloudformation": ("NextToken", "NextToken"), "lambda": ("NextMarker", "Marker")}
+        out, into = marks[service]
+        while True:
+            answer = self.ask(service, method, **request) or {}
+            found += answer.get(part, [])
+            if not answer.get(out):
+                return found
+            request[into] = answer[out]
+
+    def command(self, *words: str) -> str:
+        """A command of the AWS command line, with the options that lead to the same place."""
+        place = self.connection.place
+        named = {"--profile": place.profile, "--region": place.region, "--endpoint-url": place.endpoint_url}
+        options = [word for name, value in named.items() if value for word in (name, value)]
+        keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if place.key else ()
+        before = "".join(f"{name}={place.key} " for name in keys)
+        return before + " ".join(map(shell_word, ("aws", *words, *options)))
+
+    def _client(self, service: str) -> Any:
+        if service not in self.clients:
+            self.clients[service] = self.connection.client(service)
+        return self.clients[service]
+
+
+def _why(error: Exception, service: str, method: str) -> str:
+    from stream_sort.stores.dynamodb.errors import DENIED_CODES, code_of  # noqa: PLC0415  # as all imports of commands
+
+    name = f"{service}:{''.join(part.title() for part in method.split('_'))}"
+    if code_of(error) in DENIED_CODES:
+        return f"needs {name}"
+    return f"{name} did not answer: {error}"

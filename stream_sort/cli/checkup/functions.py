@@ -1,0 +1,100 @@
+"""Are the functions there, can they run, and do all of them mean the same tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
+from stream_sort.cli.checkup.resources import environment, function_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stream_sort.cli.checkup.asking import Aws
+
+AREA = "functions"
+DEPLOY = "deploy the stack again, so that its functions are what the template says: make deploy"
+# What a function must be told as the stack has it, by the output of the stack.
+TABLES = {"STREAM_SORT_ITEMS_TABLE": "ItemsTable", "STREAM_SORT_CURSOR_TABLE": "CursorTable"}
+CONTROL = {"STREAM_SORT_CONTROL_TABLE": "ControlTable"}
+READERS = ("process", "sweep")
+# What all functions that are told it must be told alike, or they disagree on what a queue is.
+SHARED = (
+    "STREAM_SORT_QUEUE_KEY",
+    "STREAM_SORT_SEQ_KEY",
+    "STREAM_SORT_FIRST_SEQ",
+    "STREAM_SORT_GAP_POLICY",
+    "STREAM_SORT_CONSUMER",
+)
+
+Configs = dict[str, dict[str, Any] | None]
+
+
+def check_function(step: str, config: Mapping[str, Any] | None, aws: Aws) -> Iterator[Finding]:
+    """Whether a function can run, and on the stack's tables."""
+    if config is None:
+        yield fail(AREA, f"{step}: its function is gone", DEPLOY)
+        return
+    name = config["FunctionName"]
+    wrong = [*_state(step, config, aws), *_tables(step, config, aws.connection.stack.outputs)]
+    yield from wrong or [ok(AREA, f"{step}: {name} is {config.get('State', 'Active')}, on the stack's tables")]
+
+
+def check_agreement(configs: Configs) -> Iterator[Finding]:
+    """Whether all functions are told the same, and run on the same Python."""
+    there = {step: config for step, config in configs.items() if config is not None}
+    told = {name: {step: environment(config).get(name) for step, config in there.items()} for name in SHARED}
+    told["runtime"] = {step: config.get("Runtime") for step, config in there.items()}
+    apart = {
+        name: {step: value for step, value in values.items() if value is not None}
+        for name, values in told.items()
+        if len(set(values.values()) - {None}) > 1
+    }
+    for name, values in apart.items():
+        differ = ", ".join(f"{step} has {value!r}" for step, value in values.items())
+        yield fail(AREA, f"{name} is not the same everywhere: {differ}", DEPLOY)
+    if not apart and there:
+        yield ok(AREA, f"all are told the same keys, first seq and policy, and run on {_runtime(there)}")
+
+
+def logs_of(step: str, aws: Aws) -> str:
+    """The command that shows what a step logged."""
+    if aws.is_local:
+        return f"stream-sort local logs {step}"
+    return aws.command("logs", "tail", f"/stream-sort/{aws.stack}/{step}", "--since", "1h")
+
+
+def read_configs(aws: Aws, ids: Mapping[str, str], steps: tuple[str, ...]) -> Configs:
+    """The configuration of each step's function; None where it is gone."""
+    return {
+        step: aws.ask("lambda", "get_function_configuration", FunctionName=ids[function_of(step)])
+        if function_of(step) in ids
+        else None
+        for step in steps
+    }
+
+
+def _state(step: str, config: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
+    name = config["FunctionName"]
+    show = aws.command("lambda", "get-function-configuration", "--function-name", name)
+    state, update = config.get("State", "Active"), config.get("LastUpdateStatus", "Successful")
+    # One that was idle for long is Inactive, and is made ready by its next run.
+    if state == "Failed":
+        yield fail(AREA, f"{step}: {name} is Failed: {config.get('StateReason', 'AWS does not say why')}", show)
+    elif state == "Pending" or update == "InProgress":
+        yield warn(AREA, f"{step}: {name} is being changed", "wait, and look again")
+    if update == "Failed":
+        why = config.get("LastUpdateStatusReason", "AWS does not say why")
+        yield fail(AREA, f"{step}: the last update of {name} failed: {why}", show)
+
+
+def _tables(step: str, config: Mapping[str, Any], outputs: Mapping[str, str]) -> Iterator[Finding]:
+    told = environment(config)
+    for variable, output in (TABLES | (CONTROL if step in READERS else {})).items():
+        wanted, there = outputs.get(output), told.get(variable)
+        if wanted is not None and there != wanted:
+            yield fail(AREA, f"{step}: its {variable} is {there!r}, but the stack's table is {wanted!r}", DEPLOY)
+
+
+def _runtime(there: Mapping[str, Mapping[str, Any]]) -> str:
+    return next((config["Runtime"] for config in there.values() if config.get("Runtime")), "one Python")

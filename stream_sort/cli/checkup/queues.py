@@ -1,0 +1,160 @@
+"""What is wrong with queues and consumers, and the command that helps each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stream_sort.cli.checkup.finding import Finding, fail, some_of, warn
+from stream_sort.cli.choice import counted
+from stream_sort.cli.overview import lag_of
+from stream_sort.cli.reasons import age
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.cli.checkup.standing import Standings
+    from stream_sort.cli.connection import Connection
+    from stream_sort.core.consumption import Checkpoint, Parked
+    from stream_sort.core.policy import GapPolicy
+
+AREA, CONSUMERS = "queues", "consumers"
+# A consumer that has done nothing for so long, although something is released, has missed its wakes.
+ASLEEP = 600.0
+# The sweep runs every minute; so much later a policy should have acted.
+SLACK = 300.0
+
+
+def check_queues(found: Standings, old_gap: float, connection: Connection) -> Iterator[Finding]:
+    """Queues that are stuck, whose items are lost, or that wait for long."""
+    many = counted(len(found.rows), "queue")
+    yield from _stuck(found, many, connection)
+    yield from _hollow(found, many, connection)
+    yield from _lost(found, connection)
+    yield from _waiting(found, old_gap, connection)
+
+
+def check_consumers(found: Standings, connection: Connection) -> Iterator[Finding]:
+    """Consumers that are ahead of a position, parked, or asleep."""
+    yield from _ahead(found, connection)
+    yield from _parked(found, connection)
+    yield from _asleep(found, connection)
+    for consumer, page in found.dead.items():
+        if page.letters:
+            known = "at least " if page.next is not None else ""
+            show = connection.command("dead", "list", options=["--consumer", consumer.name])
+            yield warn(CONSUMERS, f"{consumer.name!r} keeps {known}{counted(len(page.letters), 'dead letter')}", show)
+
+
+def _stuck(found: Standings, many: str, connection: Connection) -> Iterator[Finding]:
+    each = [
+        fail(
+            AREA,
+            f"{row.queue!r} is stuck: seq {row.position + 1} is stored, and its position stays {row.position}",
+            connection.command("advance", row.queue),
+        )
+        for row in found.stuck
+    ]
+    more = fail(AREA, f"{len(each):,} queues are stuck in all", connection.command("advance", options=["--all"]))
+    yield from some_of(each, more, f"none of {many} holds back what it could release")
+
+
+def _hollow(found: Standings, many: str, connection: Connection) -> Iterator[Finding]:
+    audit = f"{connection.command('audit', options=['--out', 'report.json'])} names all that is missing"
+    each = [
+        fail(
+            AREA,
+            f"{row.queue!r} is released through seq {row.position}, but that is not stored: items are lost",
+            f"put what is missing again: {connection.command('explain', row.queue)} names it, {audit} anywhere",
+        )
+        for row in found.hollow
+    ]
+    more = fail(AREA, f"{len(each):,} queues have lost items in all; was the items table restored?", audit)
+    yield from some_of(each, more, f"the message at the position of each of {many} is there")
+
+
+def _lost(found: Standings, connection: Connection) -> Iterator[Finding]:
+    each = [
+        fail(
+            AREA,
+            f"{one.queue!r} has lost its cursor row: nothing is stored in it or released",
+            connection.command("recover", one.queue),
+        )
+        for one in found.lost
+    ]
+    more = fail(AREA, f"{len(each):,} queues have lost their cursor rows in all", "restore the cursor table")
+    yield from some_of(each, more if found.checkpoints else None, "no consumer misses a cursor row")
+
+
+def _waiting(found: Standings, old_gap: float, connection: Connection) -> Iterator[Finding]:
+    each = []
+    for row in found.waiting:
+        policy = row.policy or connection.sorter.options.gap_policy
+        waited = found.now - (row.gap_since or found.now)
+        told = f"{row.queue!r} has waited for seq {row.position + 1} for {age(waited)}; its policy is to {policy}"
+        each.append(warn(AREA, told + _overdue(policy, waited), connection.command("explain", row.queue)))
+    more = warn(AREA, f"{len(each):,} queues have waited for long in all", connection.command("status"))
+    yield from some_of(each, more, _patient(found, old_gap, connection))
+
+
+def _patient(found: Standings, old_gap: float, connection: Connection) -> str:
+    """What is said where nobody has waited for long."""
+    marked = [row for row in found.rows.values() if row.gap_since is not None]
+    if not marked:
+        return "no queue waits for a seq"
+    # One that moved since it was marked may be done with its gap: the next sweep will tell.
+    doubtful = sum(row.gap_since != row.waiting_since for row in marked)
+    certain = len(marked) - doubtful
+    told = f"{counted(certain, 'queue')} {'waits' if certain == 1 else 'wait'} for a seq"
+    perhaps = f" and {doubtful:,} may" if doubtful else ""
+    return f"{told}{perhaps}, none for over {age(old_gap)}: {connection.command('status')}"
+
+
+def _overdue(policy: GapPolicy, waited: float) -> str:
+    late = policy.skip_after is not None and waited > policy.skip_after + SLACK
+    return ", which should have acted by now: does the sweep run?" if late else ""
+
+
+def _ahead(found: Standings, connection: Connection) -> Iterator[Finding]:
+    each = [
+        fail(
+            CONSUMERS,
+            f"{one.consumer!r} has done all through seq {one.seq} of {one.queue!r}, whose position is "
+            f"{found.rows[one.queue].position}: the cursor table is older than the control table",
+            f"release again what is stored, nothing is delivered twice: {connection.command('advance', one.queue)}",
+        )
+        for one in found.ahead
+    ]
+    release = connection.command("advance", options=["--all"])
+    more = fail(CONSUMERS, f"{len(each):,} checkpoints are ahead in all", release)
+    yield from some_of(each, more if found.checkpoints else None, "no checkpoint is ahead of its queue's position")
+
+
+def _parked(found: Standings, connection: Connection) -> Iterator[Finding]:
+    kept = [one for rows in found.checkpoints.values() for one in rows.values() if one.parked is not None]
+    each = [_parked_one(one, one.parked, connection) for one in kept if one.parked is not None]
+    more = warn(CONSUMERS, f"{len(each):,} are parked in all", connection.command("parked", "list"))
+    yield from some_of(each, more if found.checkpoints else None, "nothing is parked")
+
+
+def _parked_one(one: Checkpoint, parked: Parked, connection: Connection) -> Finding:
+    again = "" if parked.next_try is not None else ", and is not tried again by itself"
+    told = f"{one.consumer!r} is parked at seq {parked.seq} of {one.queue!r}{again}: {parked.error}"
+    if parked.damaged:
+        return fail(CONSUMERS, told, connection.command("explain", one.queue))
+    redrive = connection.command("parked", "redrive", one.queue, options=["--consumer", one.consumer])
+    return warn(CONSUMERS, told, f"mend the cause, then: {redrive}")
+
+
+def _asleep(found: Standings, connection: Connection) -> Iterator[Finding]:
+    each = []
+    for consumer, rows in found.checkpoints.items():
+        for row in found.rows.values():
+            one = rows.get(row.queue)
+            lag = lag_of(row, consumer, one)
+            last = max(row.moved_at or 0.0, (one.committed_at if one else None) or 0.0)
+            if lag and (one is None or one.parked is None) and found.now - last > ASLEEP:
+                told = f"{consumer.name!r} is {counted(lag, 'seq')} behind in {row.queue!r} and has not moved for "
+                each.append(warn(CONSUMERS, told + age(found.now - last), connection.command("nudge", row.queue)))
+    wake = connection.command("nudge", options=["--all"])
+    more = warn(CONSUMERS, f"consumers sleep in {len(each):,} queues in all", wake)
+    yield from some_of(each, more if found.checkpoints else None, "no consumer sleeps while something is due")

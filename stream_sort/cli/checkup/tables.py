@@ -1,0 +1,126 @@
+"""Are the tables there, and are they the right ones: status, keys, indexes, streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stream_sort.cli.checkup.asking import Aws
+
+AREA, STREAMS = "tables", "streams"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as it should be (a CreateTable request), and as it is (DescribeTable); `found` is None if it is not."""
+
+    kind: str
+    wanted: Mapping[str, Any]
+    found: Mapping[str, Any] | None
+    recovery: str = "not known"
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return str(self.wanted["TableName"])
+
+    @property
+    def told(self) -> str:
+        """How it is named in a sentence."""
+        return f"{self.kind} table {self.name!r}"
+
+    @property
+    def stream_arn(self) -> str | None:
+        """The stream that it writes to now."""
+        found = self.found or {}
+        return found.get("LatestStreamArn") if found.get("StreamSpecification", {}).get("StreamEnabled") else None
+
+
+def check_table(table: Table, aws: Aws) -> Iterator[Finding]:
+    """What is wrong with a table, or that nothing is."""
+    if table.found is None:
+        where = aws.connection.place.where
+        yield fail(
+            AREA,
+            f"there is no {table.told} in {where}",
+            # With point-in-time recovery, the last state of a deleted table is kept for 35 days.
+            "name the right one; a deleted one can be restored from what this lists: "
+            + aws.command("dynamodb", "list-backups", "--table-name", table.name, "--backup-type", "SYSTEM"),
+        )
+        return
+    wrong = [*_status(table, table.found), *_keys(table, table.found), *_indexes(table, table.found)]
+    yield from wrong or [ok(AREA, f"{table.told}: {_facts(table, table.found)}")]
+
+
+def check_stream(table: Table, view: str | None, aws: Aws) -> Iterator[Finding]:
+    """Whether a table's stream carries what its readers need: `view`, or anything if that is empty, or None at all."""
+    if table.found is None or view is None:
+        return
+    stream = table.found.get("StreamSpecification", {})
+    there = stream.get("StreamViewType")
+    if stream.get("StreamEnabled") and (there == view or not view):
+        yield ok(STREAMS, f"{table.told} has a stream of {there}")
+        return
+    enable = aws.command(
+        *("dynamodb", "update-table", "--table-name", table.name),
+        *("--stream-specification", f"StreamEnabled=true,StreamViewType={view or 'KEYS_ONLY'}"),
+    )
+    if not stream.get("StreamEnabled"):
+        then = f"{enable}; then deploy again: the event source mapping must follow the new stream"
+        yield fail(STREAMS, f"{table.told} has no stream: nobody is woken by it", then)
+        return
+    disable = aws.command(
+        *("dynamodb", "update-table", "--table-name", table.name, "--stream-specification", "StreamEnabled=false")
+    )
+    yield fail(STREAMS, f"{table.told} has a stream of {there}, not of {view}", f"{disable}; {enable}; deploy again")
+
+
+def _status(table: Table, found: Mapping[str, Any]) -> Iterator[Finding]:
+    status = found.get("TableStatus", "ACTIVE")
+    if status in {"CREATING", "UPDATING"}:
+        yield warn(AREA, f"{table.told} is {status}", "wait, and look again")
+    elif status != "ACTIVE":
+        yield fail(AREA, f"{table.told} is {status}", "it cannot be used: see it in the console of DynamoDB")
+
+
+def _keys(table: Table, found: Mapping[str, Any]) -> Iterator[Finding]:
+    there, wanted = _key_text(found, found["KeySchema"]), _key_text(table.wanted, table.wanted["KeySchema"])
+    if there != wanted:
+        yield fail(
+            AREA,
+            f"{table.told} has the keys {there}, not {wanted}",
+            "give --queue-key and --seq-key as they are, or name the right table; keys cannot be changed",
+        )
+
+
+def _indexes(table: Table, found: Mapping[str, Any]) -> Iterator[Finding]:
+    there = {index["IndexName"]: index for index in found.get("GlobalSecondaryIndexes", ())}
+    for index in table.wanted.get("GlobalSecondaryIndexes", ()):
+        name, remedy = (
+            index["IndexName"],
+            "deploy the template again, or add it by hand as stores/dynamodb/tables.py has it",
+        )
+        if name not in there:
+            yield fail(AREA, f"{table.told} lacks its index {name!r}: the sweep finds nothing by it", remedy)
+        elif _key_text(found, there[name]["KeySchema"]) != _key_text(table.wanted, index["KeySchema"]):
+            keys = _key_text(found, there[name]["KeySchema"])
+            yield fail(AREA, f"{table.told} has an index {name!r} with other keys: {keys}", remedy)
+        elif there[name].get("IndexStatus", "ACTIVE") != "ACTIVE":
+            yield warn(AREA, f"index {name!r} of {table.told} is {there[name]['IndexStatus']}", "wait, and look again")
+
+
+def _key_text(table: Mapping[str, Any], schema: list[dict[str, str]]) -> str:
+    types = {one["AttributeName"]: one["AttributeType"] for one in table["AttributeDefinitions"]}
+    ordered = sorted(schema, key=lambda key: key["KeyType"])
+    return ", ".join(f"{key['AttributeName']} ({types.get(key['AttributeName'], '?')})" for key in ordered)
+
+
+def _facts(table: Table, found: Mapping[str, Any]) -> str:
+    mode = found.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
+    billed = "on demand" if mode == "PAY_PER_REQUEST" else "provisioned"
+    return f"{_key_text(found, found['KeySchema'])}; {billed}; point-in-time recovery {table.recovery}"

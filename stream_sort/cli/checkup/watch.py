@@ -1,0 +1,56 @@
+"""What others have noticed: what lies in dead-letter queues, and the alarms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
+from stream_sort.cli.checkup.functions import DEPLOY, logs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stream_sort.cli.checkup.asking import Aws
+
+LETTERS, ALARMS = "dead letters", "alarms"
+# What is in each, and whose log says why.
+QUEUES = {
+    "EnqueueDeadLetters": ("bodies that could not be stored", "enqueue"),
+    "RetryDeadLetters": ("wakes that failed again and again", "process"),
+    "StreamFailures": ("stream records that Lambda gave up on", "process"),
+}
+
+
+def check_letters(name: str, url: str, attributes: Mapping[str, str] | None, aws: Aws) -> Iterator[Finding]:
+    """Whether a queue for what failed is empty."""
+    what, step = QUEUES[name]
+    if attributes is None:
+        yield fail(LETTERS, f"the queue {name} is gone", DEPLOY)
+        return
+    count = int(attributes.get("ApproximateNumberOfMessages", 0))
+    if not count:
+        yield ok(LETTERS, f"{name} is empty")
+        return
+    look = logs_of(step, aws)
+    if name == "EnqueueDeadLetters":
+        then = aws.command("sqs", "start-message-move-task", "--source-arn", attributes.get("QueueArn", url))
+    else:
+        # The tables know what is due, and the sweep wakes it.
+        then = aws.command("sqs", "purge-queue", "--queue-url", url)
+    yield warn(LETTERS, f"{name} holds {count:,} {what}", f"see why: {look}; once mended: {then}")
+
+
+def check_alarms(found: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Iterator[Finding]:
+    """Which alarms are raised, whether all are there, and whether anybody hears them."""
+    there = {alarm["AlarmName"]: alarm for alarm in found}
+    for name, called in names.items():
+        alarm = there.get(called)
+        if alarm is None:
+            yield warn(ALARMS, f"{name} is gone", DEPLOY)
+        elif alarm.get("StateValue") == "ALARM":
+            yield warn(ALARMS, f"{name} is raised: {alarm.get('StateReason', '')}", alarm.get("AlarmDescription", ""))
+    raised = [alarm for alarm in found if alarm.get("StateValue") == "ALARM"]
+    if names and not raised and len(there) == len(names):
+        heard = any(alarm.get("AlarmActions") for alarm in found)
+        told = "" if heard else "; nobody is told of them, as AlarmTopic is empty"
+        yield ok(ALARMS, f"none of {len(names)} is raised{told}")

@@ -1,0 +1,82 @@
+"""`stream-sort open | recover`: where a queue starts, and its cursor row when that is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.cli.output import Json, Yes, confirm, print_json, say
+from stream_sort.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from stream_sort.recoverer import Recovery
+
+FirstSeq = Annotated[int, typer.Option("--first-seq", metavar="SEQ", help="The first there will be.")]
+Position = Annotated[
+    int | None, typer.Option("--position", metavar="SEQ", help="How far it was released, if no consumer tells.")
+]
+NoConsumers = Annotated[
+    bool, typer.Option("--no-consumers", help="There is no control table: nobody consumes these queues.")
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Make them commands of the command line."""
+    app.command("open")(connected(open_queue))
+    app.command()(connected(recover))
+
+
+def open_queue(
+    connection: Connection, queue: Queue, *, first_seq: FirstSeq, yes: Yes = False, as_json: Json = False
+) -> None:
+    """Let a queue start elsewhere, before anything is released in it; refuses to leave a stored message behind.
+
+    What comes for a lower seq afterwards is refused.
+
+    Example: stream-sort open ada --first-seq 1000 --yes
+    """
+    confirm(f"{queue}: start at seq {first_seq}; messages for lower seqs are refused from then on", yes)
+    done = connection.sorter.open(queue, first_seq=first_seq)
+    if as_json:
+        print_json({"queue": queue, "first_seq": first_seq, "released": len(done), "position": done.new})
+    else:
+        say(f"{queue}: starts at seq {first_seq}; {len(done):,} released, position {done.new}")
+
+
+def recover(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queue: Queue,
+    *,
+    position: Position = None,
+    no_consumers: NoConsumers = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Put back the lost cursor row of a queue where its furthest consumer stands, and release what follows.
+
+    Moves no row that is there. Refuses to pass over what a consumer has not done. The queue's own gap policy was on the
+    row: set it again.
+
+    Example: stream-sort recover ada --yes
+    """
+    if no_consumers and connection.control is not None:
+        raise InvalidInput(f"--no-consumers, but the control table is {connection.control}; leave one of them out")
+    control = None if no_consumers else connection.control_table
+    sorter = connection.sorter
+    planned = sorter.recover(queue, control_table=control, position=position, dry_run=True)
+    confirm(_plan(planned), yes)
+    done = sorter.recover(queue, control_table=control, position=position)
+    if as_json:
+        print_json(done)
+    else:
+        say(f"{queue}: cursor row put back at {done.restored}; released through seq {done.position}")
+
+
+def _plan(planned: Recovery) -> str:
+    told = f"{planned.queue}: put the cursor row back at position {planned.restored}, then release what follows"
+    if planned.floor is None:
+        return told
+    return f"{told}; all through seq {planned.floor} counts as trimmed, and is refused if it comes"

@@ -1,0 +1,152 @@
+"""The page, from its headline to its small print. `gather` says what it shows, page.css what it looks like."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from stream_sort import __version__
+from stream_sort.cli.choice import counted, moment
+from stream_sort.cli.page.charts import BINS, SERIES, gap_timeline, lag, most_behind, traffic
+from stream_sort.cli.page.drawing import Ink, looks
+from stream_sort.cli.page.elements import document, tag
+from stream_sort.cli.page.panels import PANELS, panel
+from stream_sort.cli.page.tables import left_out, name_of, queue_table, trouble_table
+from stream_sort.cli.reasons import age
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from xml.etree.ElementTree import Element
+
+    from stream_sort.cli.connection import Connection
+    from stream_sort.cli.page.elements import Content
+    from stream_sort.cli.page.gather import Findings
+
+WIDE, NARROW = 880.0, 340.0
+
+
+def page_of(findings: Findings, connection: Connection) -> str:
+    """The whole page, as text."""
+    with looks():
+        parts = [_head(findings, connection), *_sections(findings, connection), _foot(findings)]
+    style = files("stream_sort.cli.page").joinpath("page.css").read_text("utf-8")
+    return document(f"{findings.verdict.headline} · stream_sort", style, tag("body", tag("main", *parts)))
+
+
+def _head(findings: Findings, connection: Connection) -> Element:
+    verdict, settings = findings.verdict, connection.settings
+    mood = "is-bad" if verdict.in_trouble else "is-good" if verdict.queues else "is-empty"
+    where = f"{connection.stack.name or ''} {settings.items_table} · {settings.cursor_table}".strip()
+    tiles = [
+        _tile("Queues", verdict.queues, ""),
+        _tile("Parked", verdict.parked, "is-parked"),
+        _tile("Waiting for a seq", verdict.waiting, "is-waiting"),
+        _tile("Not all consumed", verdict.behind, "is-behind"),
+        _tile("Seqs due", verdict.due, "is-behind"),
+    ]
+    return tag(
+        "header",
+        tag("p", tag("b", "stream_sort"), " report · ", where, class_="where"),
+        tag("h1", verdict.headline, class_=mood),
+        tag("p", f"As of {moment(findings.now)}", class_="when"),
+        tag("dl", *tiles, class_="tiles"),
+    )
+
+
+def _tile(name: str, value: int, mood: str) -> Element:
+    return tag("div", tag("dt", name), tag("dd", f"{value:,}"), class_=f"tile {mood if value else ''}".strip())
+
+
+def _sections(findings: Findings, connection: Connection) -> Iterator[Element]:
+    trouble = trouble_table(findings, connection)
+    if trouble is not None:
+        yield _section("In trouble", None, trouble, left_out(findings.verdict.in_trouble, findings))
+    yield _traffic(findings)
+    yield _gaps(findings)
+    yield _lag(findings)
+    if any(history.slots for history in findings.histories):
+        yield _panels(findings)
+    if findings.verdict.queues:
+        yield _section("All queues", None, queue_table(findings), left_out(findings.verdict.queues, findings))
+
+
+def _traffic(findings: Findings) -> Element:
+    looked = len(findings.histories)
+    which = "all" if looked == findings.verdict.queues else "the worst"
+    step = _span((findings.now - findings.begin) / BINS)
+    note = f"The newest messages of {which} {counted(looked, 'queue')}, {_period(findings)}; a bar is {step}."
+    legend = _legend((Ink.ARRIVED, "arrived"), (Ink.RELEASED, "released"))
+    return _chart("Arrival and release", note, legend, _both(findings, traffic) or "No message has arrived.")
+
+
+def _gaps(findings: Findings) -> Element:
+    legend = _legend((Ink.WAITING, "still missing"), (Ink.FILLED, "came after all"), (Ink.SKIPPED, "skipped"))
+    note = f"When seqs were missing though later ones were there, {_period(findings)}."
+    return _chart("Gaps", note, legend, _both(findings, gap_timeline) or "No queue waited for a seq.")
+
+
+def _lag(findings: Findings) -> Element:
+    consumers, shown, behind = findings.overview.consumers, len(most_behind(findings)), findings.verdict.behind
+    legend = _legend(*((SERIES[at % len(SERIES)], name) for at, name in enumerate(consumers)))
+    note = "Released seqs that a consumer has not done yet"
+    note += f", in the {shown} queues that have most of them." if shown < behind else "."
+    nothing = "Nothing is due: every consumer has done all that is released." if consumers else "No consumer is known."
+    return _chart("Lag", note, legend, _both(findings, lag) or nothing)
+
+
+def _period(findings: Findings) -> str:
+    return f"last {_span(findings.now - findings.begin)}, UTC"
+
+
+def _span(seconds: float) -> str:
+    return age(seconds).replace(".0 ", " ")
+
+
+def _section(title: str, note: str | None, *content: Content) -> Element:
+    return tag("section", tag("h2", title), None if note is None else tag("p", note, class_="note"), *content)
+
+
+def _chart(title: str, note: str, legend: Element, drawn: list[Element] | str) -> Element:
+    if isinstance(drawn, str):
+        return _section(title, None, tag("p", drawn, class_="nothing"))
+    return _section(title, note, legend, *drawn)
+
+
+def _both(findings: Findings, draw: Callable[[Findings, float], Element | None]) -> list[Element]:
+    """A chart for a desk and the same for a phone: the style shows one of them."""
+    drawn = [(kind, draw(findings, width)) for kind, width in (("wide", WIDE), ("narrow", NARROW))]
+    return [tag("figure", element, class_=kind) for kind, element in drawn if element is not None]
+
+
+def _legend(*entries: tuple[Ink, str]) -> Element:
+    keys = [tag("li", tag("span", class_=f"key {ink.name.lower()}"), text) for ink, text in entries]
+    return tag("ul", *keys, class_="legend")
+
+
+def _panels(findings: Findings) -> Element:
+    shown = [history for history in findings.histories if history.slots][:PANELS]
+    cards = [
+        tag("figure", tag("figcaption", name_of(one.queue)), panel(findings, one, at), class_="card")
+        for at, one in enumerate(shown)
+    ]
+    legend = _legend(
+        (Ink.ARRIVED, "arrived"), (Ink.WAITING, "waits"), (Ink.SKIPPED, "skipped"), (Ink.RELEASED, "position")
+    )
+    note = "Seq by time of arrival, UTC; the line is the position, below which all is released."
+    return _section("Queue by queue", note, legend, tag("div", *cards, class_="cards"))
+
+
+def _foot(findings: Findings) -> Element:
+    return tag("footer", *(tag("p", sentence) for sentence in _small_print(findings)))
+
+
+def _small_print(findings: Findings) -> Iterator[str]:
+    bounds, untimed = findings.bounds, sum(history.untimed for history in findings.histories)
+    of_each = f"{bounds.messages:,} of the newest released messages of each, and as many that wait"
+    yield f"Looked at closely: the worst {counted(bounds.queues, 'queue')} at most, and {of_each}."
+    yield "A message counts as released once it and all before it had arrived; moves of the cursor are not kept."
+    if untimed:
+        yield f"Left out for want of a usable time of arrival: {counted(untimed, 'message')}."
+    if any(line.in_doubt for line in findings.overview.lines):
+        yield "?: the queue has moved since it began to wait; the next sweep sees whether it still does."
+    yield f"{counted(findings.overview.requests, 'request')}. stream_sort {__version__}."

@@ -1,0 +1,95 @@
+"""`stream-sort report`: the state of a stack as one HTML page that needs no network and runs no script."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stream_sort.cli.choice import Match, counted
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.output import Json, print_json, say, tell
+from stream_sort.errors import InvalidInput, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.cli.page.gather import Findings
+
+STDOUT = "-"
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Make it a command of the command line."""
+    app.command()(connected(report))
+
+
+def report(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    *,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to; - for stdout.")] = "report.html",
+    match: Match = None,
+    queues: Annotated[int, typer.Option(min=0, max=100, help="How many queues to look at closely, the worst.")] = 12,
+    messages: Annotated[int, typer.Option(min=1, max=5_000, help="How many of the newest messages of each.")] = 200,
+    rows: Annotated[int, typer.Option(min=1, help="How many queues to list, the worst.")] = 500,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is no report.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the state of all queues as one HTML page: verdict, tables, arrival and release, gaps, lag.
+
+    The page loads nothing and runs nothing; open it, mail it, print it. Needs the extra report.
+
+    Example: stream-sort report -o report.html
+    """
+    from stream_sort.cli.page.gather import Bounds, gather  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.cli.page.target import check_target  # noqa: PLC0415
+
+    page_of = _page_of()
+    if out != STDOUT:
+        check_target(Path(out), force=force)
+    elif as_json:
+        raise InvalidInput("-o - prints the page, --json prints what was written; give one of them")
+    found = gather(connection.sorter, connection.control, match or "*", Bounds(queues, messages, rows))
+    _deliver(page_of(found, connection), out, found, as_json=as_json)
+
+
+def _deliver(page: str, out: str, found: Findings, *, as_json: bool) -> None:
+    from stream_sort.cli.page.target import put_page  # noqa: PLC0415  # as all imports of commands
+
+    if out == STDOUT:
+        typer.echo(page.encode(), nl=False)
+        tell(_told(found))
+        return
+    size = put_page(Path(out), page)
+    if as_json:
+        told = {"report": str(Path(out).resolve()), "bytes": size, "headline": found.verdict.headline}
+        looked = {"looked_at_closely": len(found.histories), "requests": found.overview.requests}
+        print_json(told | {"verdict": found.verdict} | looked)
+    else:
+        say(_told(found))
+        say(f"{out}: {size / 1000:,.0f} KB; open it in a browser")
+
+
+def _told(found: Findings) -> str:
+    verdict = found.verdict
+    return (
+        f"{verdict.headline}: {verdict.parked:,} parked, {verdict.waiting:,} waiting for a seq, "
+        f"{verdict.behind:,} not all consumed ({counted(found.overview.requests, 'request')})"
+    )
+
+
+def _page_of() -> Callable[[Findings, Connection], str]:
+    """What draws the page; SettingsError without the extra that it needs."""
+    # Matplotlib would tell of its caches and of files in the user's home, some of it while it is loaded.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    try:
+        from stream_sort.cli.page.page import page_of  # noqa: PLC0415  # matplotlib takes a second to load
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "matplotlib":
+            raise
+        raise SettingsError(
+            "report needs matplotlib: pip install '.[cli,report]' in its folder, or make setup there"
+        ) from error
+    return page_of

@@ -1,0 +1,237 @@
+"""`stream-sort doctor` on a whole stack: one thing is broken at a time, found, and told with its remedy."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from stream_sort.cli import places
+from tests.functional.command_line import Line, examples_of
+from tests.functional.deployed_stack import DeployedStack, stand_in_for_aws
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+
+@pytest.fixture
+def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployedStack]:
+    monkeypatch.setattr(places, "_local", lambda: None)
+    names = ("ITEMS_TABLE", "CURSOR_TABLE", "CONTROL_TABLE", "QUEUE_KEY", "SEQ_KEY", "CONSUMER")
+    for name in names:
+        monkeypatch.delenv(f"STREAM_SORT_{name}", raising=False)
+    for name, value in {
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "y",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        made = DeployedStack()
+        with made.endpoint() as endpoint:
+            yield stand_in_for_aws(made, endpoint, monkeypatch)
+
+
+def only(found: list[dict[str, str]]) -> tuple[str, str, str, str]:
+    (one,) = found
+    return one["level"], one["area"], one["text"], one["remedy"]
+
+
+def test_a_healthy_stack_is_healthy(stack: DeployedStack) -> None:
+    assert stack.doctor() == []
+    told = Line().json("doctor", "--stack", "orders")
+    areas = {one["area"] for one in told["findings"]}
+    assert areas >= {"tables", "streams", "stack", "functions", "versions", "dead letters", "mappings", "roles"}
+    assert areas >= {"schedules", "alarms", "queues"}
+    assert Line().run("doctor", "--stack", "orders").stdout.count("\n") == len(told["findings"]) + 1
+
+
+@pytest.mark.usefixtures("stack")
+def test_the_example_of_the_help_runs() -> None:
+    (example,) = examples_of(Line().run("doctor", "--help").stdout)
+    name, *words = shlex.split(example)
+    assert (name, words[0]) == ("stream-sort", "doctor")
+    assert Line().json(*words)["counts"]["OK"]
+
+
+@pytest.mark.parametrize(
+    ("status", "level"),
+    [("UPDATE_ROLLBACK_FAILED", "FAIL"), ("UPDATE_IN_PROGRESS", "WARN"), ("ROLLBACK_COMPLETE", "FAIL")],
+)
+def test_a_deployment_that_did_not_end_well_is_told(status: str, level: str, stack: DeployedStack) -> None:
+    stack.status = status
+    told = only(stack.doctor(code=1 if level == "FAIL" else 0))
+    assert told[:3] == (level, "stack", f"stack 'orders' is {status}")
+
+
+@pytest.mark.parametrize(
+    ("step", "source", "told"),
+    [
+        ("process", "Cursor", "process on the stream of CursorTable"),
+        ("process", "RetryQueue", "process on RetryQueue"),
+        ("enqueue", "EnqueueQueue", "enqueue on EnqueueQueue"),
+    ],
+)
+def test_a_mapping_that_is_off_is_found_with_the_command_that_turns_it_on(
+    step: str, source: str, told: str, stack: DeployedStack
+) -> None:
+    uuid = stack.mappings[step, source]
+    stack.client("lambda").update_event_source_mapping(UUID=uuid, Enabled=False)
+    level, area, text, remedy = only(stack.doctor(code=1))
+    assert (level, area, text) == ("FAIL", "mappings", f"{told} is Disabled: nothing is read")
+    assert remedy == f"aws lambda update-event-source-mapping --uuid {uuid} --enabled"
+
+
+def test_advance_may_be_off_unless_the_stack_wants_it(stack: DeployedStack) -> None:
+    stack.client("lambda").update_event_source_mapping(UUID=stack.mappings["advance", "Items"], Enabled=False)
+    assert stack.doctor() == []
+    stack.parameters["AdvanceTrigger"] = "Enabled"
+    assert only(stack.doctor(code=1))[2] == "advance on the stream of ItemsTable is Disabled: nothing is read"
+
+
+def test_a_mapping_that_is_gone_is_found(stack: DeployedStack) -> None:
+    stack.client("lambda").delete_event_source_mapping(UUID=stack.mappings["process", "RetryQueue"])
+    assert only(stack.doctor(code=1))[2] == "process on RetryQueue: there is no such event source mapping"
+
+
+def test_a_mapping_on_a_stream_that_the_table_no_longer_has_is_found(stack: DeployedStack) -> None:
+    stack.client("dynamodb").delete_table(TableName="Cursor")
+    stack.sorter.create_tables()
+    text = only(stack.doctor(code=1))[2]
+    uuid = stack.mappings["process", "Cursor"]
+    assert text == f"process on the stream of CursorTable: mapping {uuid} reads a stream that the table no longer has"
+
+
+def test_a_mapping_that_hears_of_no_single_failure_is_found(stack: DeployedStack) -> None:
+    functions = stack.client("lambda")
+    functions.delete_event_source_mapping(UUID=stack.mappings["process", "Cursor"])
+    stack.map("process", "Cursor", FunctionResponseTypes=[])
+    level, _, text, remedy = only(stack.doctor(code=1))
+    assert (level, "lacks ReportBatchItemFailures" in text) == ("FAIL", True)
+    assert remedy.endswith("--function-response-types ReportBatchItemFailures")
+
+
+def test_a_function_on_another_table_is_found(stack: DeployedStack) -> None:
+    stack.set_variable("sweep", "STREAM_SORT_CONTROL_TABLE", "Other")
+    level, area, text, remedy = only(stack.doctor(code=1))
+    assert (level, area) == ("FAIL", "functions")
+    assert text == "sweep: its STREAM_SORT_CONTROL_TABLE is 'Other', but the stack's table is 'Control'"
+    assert "make deploy" in remedy
+
+
+def test_functions_that_disagree_on_a_key_are_found(stack: DeployedStack) -> None:
+    stack.set_variable("enqueue", "STREAM_SORT_SEQ_KEY", "n")
+    text = only(stack.doctor(code=1))[2]
+    assert text.startswith("STREAM_SORT_SEQ_KEY is not the same everywhere: enqueue has 'n', advance has 'seq'")
+
+
+def test_a_function_that_is_gone_is_found(stack: DeployedStack) -> None:
+    stack.client("lambda").delete_function(FunctionName="advance")
+    found = stack.doctor(code=1)
+    assert "advance: its function is gone" in {one["text"] for one in found}
+
+
+def test_a_function_with_another_layer_is_found(stack: DeployedStack) -> None:
+    stack.client("lambda").update_function_configuration(FunctionName="process", Layers=[])
+    level, area, text, _ = only(stack.doctor(code=1))
+    assert (level, area) == ("FAIL", "versions")
+    assert "process has none" in text
+
+
+def test_another_version_in_the_functions_is_told(stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stream_sort.cli.checkup.deployment.__version__", "9.9.9")
+    level, area, text, _ = only(stack.doctor())
+    assert (level, area) == ("WARN", "versions")
+    assert text.endswith("this command is 9.9.9")
+
+
+def test_a_role_that_may_not_do_what_it_must_is_found(stack: DeployedStack) -> None:
+    stack.denied = {("dynamodb:UpdateItem", "table/Cursor")}
+    texts = [one["text"] for one in stack.doctor(code=1)]
+    assert len(texts) == 4
+    assert texts[0].startswith("enqueue: its role may not call dynamodb:UpdateItem on arn:aws:dynamodb:")
+
+
+def test_who_may_not_simulate_is_told_so_in_one_line(stack: DeployedStack) -> None:
+    stack.may_simulate = False
+    level, area, text, _ = only(stack.doctor())
+    assert (level, area, text) == (
+        "not checked",
+        "roles",
+        "what the functions may do: needs iam:SimulatePrincipalPolicy",
+    )
+
+
+def test_a_schedule_that_is_off_is_found_with_the_command_that_turns_it_on(stack: DeployedStack) -> None:
+    stack.client("events").disable_rule(Name="SweepFunctionOften")
+    level, area, text, remedy = only(stack.doctor(code=1))
+    assert (level, area) == ("FAIL", "schedules")
+    assert text.startswith("SweepFunctionOften (rate(1 minute)) is DISABLED: no gap policy acts")
+    assert remedy == "aws events enable-rule --name SweepFunctionOften"
+
+
+def test_a_schedule_that_starts_nothing_is_found(stack: DeployedStack) -> None:
+    stack.client("events").remove_targets(Rule="SweepFunctionSeldom", Ids=["sweep"])
+    assert "does not start the sweep" in only(stack.doctor(code=1))[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "then"),
+    [
+        ("EnqueueDeadLetters", "aws sqs start-message-move-task --source-arn"),
+        ("RetryDeadLetters", "aws sqs purge-queue --queue-url"),
+        ("StreamFailures", "aws sqs purge-queue --queue-url"),
+    ],
+)
+def test_what_lies_in_dead_letter_queues_is_counted(name: str, then: str, stack: DeployedStack) -> None:
+    url = stack.resources[name][0]
+    stack.client("sqs").send_message(QueueUrl=url, MessageBody="{}")
+    level, area, text, remedy = only(stack.doctor())
+    assert (level, area) == ("WARN", "dead letters")
+    assert text.startswith(f"{name} holds 1 ")
+    assert then in remedy
+    assert "/stream-sort/orders/" in remedy
+
+
+def test_an_alarm_is_told_with_its_own_advice(stack: DeployedStack) -> None:
+    stack.client("cloudwatch").set_alarm_state(AlarmName="orders-ParkedAlarm", StateValue="ALARM", StateReason="1 > 0")
+    level, area, text, remedy = only(stack.doctor())
+    assert (level, area, text) == ("WARN", "alarms", "ParkedAlarm is raised: 1 > 0")
+    assert remedy == "A queue is parked. stream-sort parked list"
+
+
+DENIED = {
+    "GetFunctionConfiguration": {"functions", "versions", "roles"},
+    "ListEventSourceMappings": {"mappings"},
+    "GetQueueAttributes": {"dead letters", "mappings"},
+    "DescribeRule": {"schedules"},
+    "DescribeAlarms": {"alarms"},
+    "GetLayerVersion": {"versions"},
+    "ListStackResources": {"stack"},
+    "DescribeTable": {"tables", "mappings"},
+    "Scan": {"queues"},
+    "BatchGetItem": {"queues"},
+}
+
+
+@pytest.mark.parametrize("operation", DENIED)
+def test_a_missing_permission_is_a_line_and_not_the_end(
+    operation: str, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = BaseClient._make_api_call  # where botocore's own stubber stands, too
+
+    def call(client: Any, name: str, request: Any) -> Any:
+        if name == operation:
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, name)
+        return real(client, name, request)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", call)
+    found = stack.doctor()
+    assert {one["level"] for one in found} == {"not checked"}
+    assert {one["area"] for one in found} == DENIED[operation]
+    assert any(f":{operation}" in one["text"] and "needs " in one["text"] for one in found)

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stream_sort import CursorLost, InvalidInput, MissingItems, OrderedConsumer, QueueNotFound, StreamSorter, Sweeper
+from tests.unit.queues import beside, message, tables_of
+
+CONTROL = "Control"
+
+
+@pytest.fixture
+def sorter() -> StreamSorter:
+    return StreamSorter.in_memory()
+
+
+def fill(sorter: StreamSorter, *seqs: int) -> None:
+    sorter.put_many(message(seq) for seq in seqs)
+
+
+def consumer_of(sorter: StreamSorter, name: str = "billing", **options: Any) -> OrderedConsumer:
+    return OrderedConsumer(name, lambda _: None, sorter=sorter, control_table=CONTROL, **options)
+
+
+def lose(sorter: StreamSorter) -> StreamSorter:
+    """Lose the rows; another process looks."""
+    tables_of(sorter).cursors.clear()
+    return beside(sorter)
+
+
+def delete(sorter: StreamSorter, *seqs: int) -> None:
+    """Delete items past us."""
+    there = tables_of(sorter).queues["q"]
+    for seq in seqs:
+        del there.slots[seq]
+        there.seqs.remove(seq)
+
+
+def test_a_lost_row_is_put_back_where_the_furthest_consumer_stands_and_goes_on(sorter: StreamSorter) -> None:
+    fill(sorter, *range(5))
+    consumer_of(sorter).catch_up("q")
+    fill(sorter, *range(5, 8), 9)
+    tables_of(sorter).cursors.clear()
+    done = sorter.recover("q", control_table=CONTROL)
+    assert (done.restored, done.position, done.floor, done.first_seq) == (4, 7, None, 0)
+    assert sorter.gaps("q") == [range(8, 9)]
+    assert consumer_of(sorter).catch_up("q") == 3
+
+
+def test_without_consumers_a_whole_queue_is_released_from_its_beginning(sorter: StreamSorter) -> None:
+    fill(sorter, *range(5))
+    other = lose(sorter)
+    planned = other.recover("q", control_table=None, dry_run=True)
+    assert (planned.restored, planned.position) == (-1, -1)
+    with pytest.raises(CursorLost):
+        other.position("q")
+    assert other.recover("q", control_table=None).position == 4
+
+
+def test_what_was_trimmed_stays_trimmed(sorter: StreamSorter) -> None:
+    fill(sorter, *range(10))
+    consumer_of(sorter).catch_up("q")
+    sorter.trim("q", 5, control_table=CONTROL)
+    tables_of(sorter).cursors.clear()
+    done = sorter.recover("q", control_table=CONTROL)
+    assert (done.restored, done.floor, done.position) == (9, 5, 9)
+    assert [one["seq"] for one in sorter.read("q")] == [6, 7, 8, 9]
+    assert [type(error).__name__ for _, error in sorter.put_many([message(3)]).rejected] == ["Trimmed"]
+
+
+def test_what_is_trimmed_through_the_position_leaves_the_proof_and_is_recovered(sorter: StreamSorter) -> None:
+    fill(sorter, *range(4))
+    consumer_of(sorter).catch_up("q")
+    sorter.trim("q", 3, control_table=CONTROL)
+    tables_of(sorter).cursors.clear()
+    assert sorter.recover("q", control_table=CONTROL).position == 3
+    assert sorter.put(message(4)).new == 4
+
+
+def test_nothing_that_a_consumer_still_has_to_get_counts_as_trimmed(sorter: StreamSorter) -> None:
+    fill(sorter, *range(3))
+    consumer_of(sorter, "slow").catch_up("q")
+    fill(sorter, *range(3, 10))
+    consumer_of(sorter, "fast").catch_up("q")
+    tables_of(sorter).cursors.clear()
+    delete(sorter, 4)
+    with pytest.raises(MissingItems, match="seq 4 not stored"):
+        sorter.recover("q", control_table=CONTROL)
+    assert tables_of(sorter).cursors == {}
+
+
+def test_where_nothing_tells_how_far_it_was_a_position_is_asked_for(sorter: StreamSorter) -> None:
+    sorter.open("q", first_seq=1000)
+    fill(sorter, 1000, 1001)
+    other = lose(sorter)
+    with pytest.raises(InvalidInput, match="seq 1000 is the lowest stored"):
+        other.recover("q", control_table=None)
+    with pytest.raises(MissingItems):
+        other.recover("q", control_table=None, position=500)
+    done = other.recover("q", control_table=None, position=999)
+    assert (done.restored, done.position) == (999, 1001)
+
+
+def test_a_position_behind_a_consumer_or_beyond_what_is_stored_is_refused(sorter: StreamSorter) -> None:
+    fill(sorter, *range(5))
+    consumer_of(sorter).catch_up("q")
+    tables_of(sorter).cursors.clear()
+    with pytest.raises(InvalidInput, match="done all through seq 4"):
+        sorter.recover("q", control_table=CONTROL, position=2)
+    with pytest.raises(MissingItems):
+        sorter.recover("q", control_table=CONTROL, position=7)
+    assert tables_of(sorter).cursors == {}
+
+
+def test_a_position_beyond_a_gap_that_a_consumer_waits_for_is_refused(sorter: StreamSorter) -> None:
+    fill(sorter, 0, 1, 3, 4)
+    consumer_of(sorter).catch_up("q")
+    tables_of(sorter).cursors.clear()
+    with pytest.raises(MissingItems, match="seq 2 not stored"):
+        sorter.recover("q", control_table=CONTROL, position=4)
+
+
+def test_a_row_that_is_there_is_not_touched_and_a_queue_that_never_was_is_not_made(sorter: StreamSorter) -> None:
+    fill(sorter, 0, 1)
+    with pytest.raises(InvalidInput, match="has its cursor row, at position 1"):
+        sorter.recover("q", control_table=None, position=0)
+    with pytest.raises(QueueNotFound):
+        sorter.recover("other", control_table=None)
+
+
+def test_a_queue_that_was_opened_below_the_usual_start_keeps_its_own(sorter: StreamSorter) -> None:
+    sorter.open("q", first_seq=-5)
+    fill(sorter, -5, -4, -3)
+    other = lose(sorter)
+    with pytest.raises(InvalidInput, match="seq -5 is the lowest stored"):
+        other.recover("q", control_table=None)
+    done = other.recover("q", control_table=None, position=-6)
+    assert (done.first_seq, done.restored, done.position) == (-5, -6, -3)
+
+
+def test_a_queue_that_waits_for_its_first_message_goes_on_waiting(sorter: StreamSorter) -> None:
+    fill(sorter, 7)
+    other = lose(sorter)
+    with pytest.raises(InvalidInput, match="or -1 if nothing ever was"):
+        other.recover("q", control_table=None)
+    done = other.recover("q", control_table=None, position=-1)
+    assert (done.position, done.first_seq, done.floor) == (-1, 0, None)
+    fill(other, *range(7))
+    assert other.position("q") == 7
+
+
+def test_a_consumer_that_has_not_begun_here_is_owed_all_that_is_stored(sorter: StreamSorter) -> None:
+    fill(sorter, *range(30))
+    sorter.put(message(0, queue="other"))
+    consumer_of(sorter, "begun").catch_up("q")
+    consumer_of(sorter, "new").catch_up("other")
+    tables_of(sorter).cursors.clear()
+    delete(sorter, 5)
+    with pytest.raises(MissingItems, match="seq 5 not stored"):
+        sorter.recover("q", control_table=CONTROL)
+    assert tables_of(sorter).cursors == {}
+
+
+@pytest.mark.parametrize("control", [None, CONTROL])
+def test_a_position_beyond_a_gap_is_refused_where_anybody_may_come(sorter: StreamSorter, control: str | None) -> None:
+    fill(sorter, *range(10), *range(11, 30))
+    sorter.put(message(0, queue="other"))
+    consumer_of(sorter, "new").catch_up("other")
+    tables_of(sorter).cursors.clear()
+    with pytest.raises(MissingItems, match="seq 10 not stored"):
+        sorter.recover("q", control_table=control, position=20)
+
+
+def test_a_consumer_that_came_after_a_trim_is_owed_nothing_below_it(sorter: StreamSorter) -> None:
+    fill(sorter, *range(10))
+    consumer_of(sorter, "begun").catch_up("q")
+    sorter.trim("q", 5, control_table=CONTROL)
+    sorter.put(message(0, queue="other"))
+    consumer_of(sorter, "new").catch_up("other")
+    tables_of(sorter).cursors.clear()
+    assert sorter.recover("q", control_table=CONTROL).floor == 5
+    assert consumer_of(sorter, "new").catch_up("q") == 4
+
+
+def test_a_sweep_goes_on_where_the_one_who_put_the_row_back_died(
+    sorter: StreamSorter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sorter, *range(5))
+    consumer_of(sorter).catch_up("q")
+    fill(sorter, *range(5, 8))
+    tables_of(sorter).cursors.clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(sorter), "advance", dies)
+        with pytest.raises(SystemExit):
+            sorter.recover("q", control_table=CONTROL)
+    assert sorter.position("q") == 4
+    assert [one.new for one in Sweeper(sorter).sweep().advanced] == [7]
+    assert sorter.position("q") == 7
+
+
+def dies(*_: object) -> None:
+    raise SystemExit
