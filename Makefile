@@ -2,18 +2,19 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build deploy test lint fmt bench bench-spark load soak clean build-StreamSortLayer \
-        dist/stream_sort.zip .java
+.PHONY: help setup demo recording build deploy test lint fmt bench bench-spark load soak fuzz audit clean \
+        build-StreamSortLayer dist/stream_sort.zip .java .browser
 
 PYTHON ?= python3
 SEEDS ?= 100000
+MINUTES ?= 15
 # The Python that the functions run on; the same as PythonRuntime in template.yaml.
 LAMBDA_PYTHON ?= 3.11
 UV_VERSION := 0.13.7
 SAM_VERSION := 1.170.0
 UV := .tools/bin/uv
 SAM := SAM_CLI_TELEMETRY=0 $(UV) tool run --from aws-sam-cli==$(SAM_VERSION) sam
-EXTRAS := --extra cli --extra lambda --extra spark
+EXTRAS := --extra cli --extra lambda --extra spark --extra report
 RUN := $(UV) run --frozen $(EXTRAS)
 # What needs neither Spark nor the tests' tools does not wait for them on a fresh machine; nor takes them away again.
 RUN_LIGHT := $(UV) run --frozen --no-dev --extra cli --extra lambda
@@ -34,6 +35,9 @@ setup: .venv/.ready ## Install everything into .tools and .venv
 
 demo: $(UV) ## Deploy the app to a local AWS, shuffle messages through it, see them come out in order
 	$(RUN_LIGHT) stream-sort demo
+
+recording: setup ## Record the terminal session that README shows, anew, on a local AWS
+	$(RUN) python -m tests.docs.recording
 
 build: $(UV) dist/stream_sort.zip ## Build the layer and the functions with sam, and dist/stream_sort.zip for Spark
 	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
@@ -62,7 +66,20 @@ dist/stream_sort.zip:
 	    exit 1; \
 	fi
 
-test: setup .java ## Run all tests
+# A test looks at the page of `stream-sort report` in a real browser. Without one it is skipped, and says so.
+BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
+.browser:
+	@for name in $(BROWSERS); do if command -v "$$name" >/dev/null; then exit 0; fi; done; \
+	as_root=; if [ "$$(id -u)" -ne 0 ]; then as_root="sudo -n"; fi; \
+	if command -v apt-get >/dev/null && $$as_root true 2>/dev/null; then \
+	    echo "Installing Debian's chromium, for the test that looks at the report ..."; \
+	    { $$as_root apt-get update -q || true; $$as_root env DEBIAN_FRONTEND=noninteractive \
+	        apt-get install -q -y --no-install-recommends chromium; } >/dev/null && exit 0; \
+	fi; \
+	echo "No browser: the test that looks at the report will be skipped. Install Chromium or Chrome (Debian: apt" \
+	    "install chromium, macOS: brew install --cask google-chrome) to have it run." >&2
+
+test: setup .java .browser ## Run all tests
 	$(RUN) pytest
 
 lint: setup ## Check style, types and import rules
@@ -91,6 +108,14 @@ load: setup ## 20,000 messages through the deployed app on a local AWS, with 20 
 
 soak: setup ## Simulate SEEDS=n seeds (default 100000), with progress, until done
 	$(RUN) python -m stream_sort.testing soak --seeds $(SEEDS)
+
+# With atheris where it installs; what it finds, and hypothesis, is from then on a case of `make test`.
+fuzz: setup ## Fuzz every parser of outside input for MINUTES=n (default 15); exit code 1 on a finding
+	$(RUN) --group fuzz python -m tests.properties.fuzz --minutes $(MINUTES)
+
+audit: setup ## List the licences of all dependencies, and look for known vulnerabilities in them
+	$(RUN) python -m tests.infrastructure.licences
+	$(RUN) python -m tests.infrastructure.vulnerabilities
 
 # What `sam build` runs for the layer of template.yaml: the package without what never runs in Lambda (the command line,
 # the local stack, Spark), its lambda extra as locked, and bytecode. No binaries: they would tie it to one processor, and
