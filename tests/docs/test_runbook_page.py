@@ -1,0 +1,64 @@
+"""RUNBOOK.md is whole: ten symptoms, every step, names that exist. Its commands run in tests/local_stack."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from stream_sort.cli.lazy_group import COMMANDS
+from tests.local_stack.runbook import PAGE, STEPS, Command, Section, sections
+
+ROOT = Path(__file__).parents[2]
+SECTIONS = sections()
+
+
+def test_the_page_has_ten_symptoms() -> None:
+    assert len(SECTIONS) == 10
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda one: one.title)
+def test_a_symptom_has_every_step_and_a_test(section: Section) -> None:
+    text = section.text
+    for part in ("What you see", "Why", *STEPS, "Prevent it"):
+        assert f"**{part}.**" in text, part
+    for step in STEPS:
+        assert any("stream-sort" in command.text for command in section.commands(step)), step
+    assert len(re.findall("^```console$", text, re.MULTILINE)) == len(STEPS), "a command that no test runs"
+    tests = (ROOT / "tests/local_stack/test_runbook.py").read_text()
+    assert f'follow(bench, "{section.title}"' in tests
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda one: one.title)
+def test_what_shows_or_proves_says_what_it_prints(section: Section) -> None:
+    for step in ("Look", "Prove it"):
+        for command in section.commands(step):
+            assert command.shown, command.text
+
+
+def test_every_alarm_and_parameter_that_is_named_is_in_the_template() -> None:
+    template = (ROOT / "template.yaml").read_text()
+    alarms = set(re.findall(r"\w+Alarm\b", PAGE.read_text()))
+    assert alarms
+    assert {name for name in alarms if f"\n  {name}:\n" not in template} == set()
+
+
+def test_every_command_that_is_named_is_there() -> None:
+    named = set(re.findall(r"stream-sort ([a-z]+)", PAGE.read_text()))
+    assert named - set(COMMANDS) == set()
+
+
+def test_a_link_inside_the_page_leads_to_a_heading() -> None:
+    page = PAGE.read_text()
+    headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    links = set(re.findall(r"\]\(#([^)]+)\)", page))
+    assert links
+    assert links - anchors == set()
+
+
+def test_a_line_that_is_not_printed_is_missed() -> None:
+    command = Command("status", ("ada 1 … wait 0", "bob 5 wait 5"))
+    assert command.missing_in(" ada    1   4 s   wait    0\n bob  5  wait  5 ") == []
+    assert command.missing_in(" ada    1   4 s   wait    7\n bob  5  wait  5 ") == ["ada 1 … wait 0"]
