@@ -101,7 +101,9 @@ class Recoverer:
 
     def _holds_messages(self, queue: str, first: int | None, before: int) -> bool:
         """Whether messages from `first` on are stored before a hole, so that no trim made it: it leaves none behind."""
-        after, more = MIN_SEQ - 1 if first is None else first - 1, first is not None
+        if first is None:
+            return False
+        after, more = first - 1, True
         while more and after < before - 1:
             page = self.items.page(queue, after, before - 1, PAGE)
             if not all(item.is_tombstone for item in page.items):
