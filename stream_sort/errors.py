@@ -33,6 +33,7 @@
     ├── ArchiveDamaged           files of an archive are missing, changed or contradict each other
     ├── ExportDamaged            files of a point-in-time export are missing, changed or of another kind
     ├── ReplayFailed             Spark gave up on a job
+    ├── JoinRefused              what was replayed cannot be joined to its consumer
     ├── LocalStackFailed         the local AWS did not come up
     └── SettingsError            the configuration cannot work
 
@@ -66,6 +67,7 @@ __all__ = [
     "InvalidInput",
     "InvalidMessage",
     "InvalidQueue",
+    "JoinRefused",
     "LocalStackFailed",
     "MessageTooLarge",
     "MissingItems",
@@ -203,15 +205,17 @@ class QueueNotFound(StreamSortError):
 
 
 class MissingItems(StreamSortError):
-    """A range that should be whole has a hole."""
+    """A range that should be whole has a hole; `wanted_by` is the consumer that has not got it, where one is known."""
 
-    def __init__(self, queue: str, missing: Sequence[range]) -> None:
+    def __init__(self, queue: str, missing: Sequence[range], *, wanted_by: str = "") -> None:
         first = missing[0]
         names = f"seq {first.start}" if len(first) == 1 else f"seqs {first.start} to {first.stop - 1}"
-        super().__init__(
-            f"queue {queue!r}: {names} not stored; were items deleted, or the range not released yet? "
-            "Compare with position(queue)"
-        )
+        advice = "were items deleted, or the range not released yet? Compare with the queue's position (explain)"
+        if wanted_by:
+            advice = (
+                f"consumer {wanted_by!r} has not got that: put it again, or retire the consumer if it is gone for good"
+            )
+        super().__init__(f"queue {queue!r}: {names} not stored; {advice}")
         self.queue = queue
         self.missing = list(missing)
 
@@ -272,12 +276,12 @@ class NotConsumed(StreamSortError):
 class CursorLost(StreamSortError):
     """The cursor row of a queue that had begun is gone; it is never made anew by itself."""
 
-    def __init__(self, queue: str, *, known_position: int | None = None) -> None:
+    def __init__(self, queue: str, *, known_position: int | None = None, remedy: str = "") -> None:
         known = f" (last known position: {known_position})" if known_position is not None else ""
+        how = remedy or f"stream-sort recover {quote(queue)}, or sorter.recover"
         super().__init__(
             f"queue {queue!r} had a cursor row and it is gone{known}. It is not recreated: restore the cursor "
-            f"table, or put the row back from what its consumers have done: stream-sort recover {quote(queue)}, or "
-            "sorter.recover"
+            f"table, or put the row back from what its consumers have done: {how}"
         )
         self.queue = queue
         self.known_position = known_position
@@ -437,6 +441,10 @@ class ReplayFailed(StreamSortError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"Spark gave up: {problem}")
+
+
+class JoinRefused(StreamSortError):
+    """A replay has begun, and its consumer cannot go on where it ends; what was replayed stays as it is."""
 
 
 class ExportDamaged(StreamSortError):

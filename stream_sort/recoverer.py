@@ -16,8 +16,6 @@ from stream_sort.errors import CursorLost, InvalidInput, MissingItems, QueueNotF
 from stream_sort.proof import find_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from stream_sort.ports import ControlStore, CursorStore, ItemStore
 
 PAGE = 1_000
@@ -54,18 +52,22 @@ class Recoverer:
         to get is not stored.
         """
         self._check_lost(queue)
+        stored = self._stored(queue)
         done, others = self._consumers(queue)
-        reached = max(done, default=None)
+        reached = max(done.values(), default=None)
         if position is not None and reached is not None and position < reached:
             raise InvalidInput(f"queue {queue!r}: a consumer has done all through seq {reached}, beyond {position}")
         at = reached if position is None else position
-        at = self._beginning(queue) if at is None else at
-        if at == self.first_seq - 1 and self._lowest(queue) > at:
+        at = self._beginning(queue, stored) if at is None else at
+        if at == self.first_seq - 1 and stored.lowest > at:
             return Cursor(queue, at, self.first_seq)
-        hole, start = self._run_to(queue, at)
-        first, needed = min(self.first_seq, start), min(done, default=at) + 1
-        if needed < start or self._holds_messages(queue, others, hole):
-            raise MissingItems(queue, [range(max(hole, needed) if needed < start else hole, start)])
+        hole, start = stored.run_to(queue, at)
+        first, slowest = min(self.first_seq, start), min(done, key=done.__getitem__, default="")
+        needed = done.get(slowest, at) + 1
+        if needed < start:
+            raise MissingItems(queue, [range(max(hole, needed), start)], wanted_by=slowest)
+        if others is not None and others < start and self._was_not_trimmed(queue, hole):
+            raise MissingItems(queue, [range(hole, start)])
         return Cursor(queue, at, first, floor=start - 1 if start > first else None)
 
     def _check_lost(self, queue: str) -> None:
@@ -77,64 +79,77 @@ class Recoverer:
             raise QueueNotFound(queue)
         raise InvalidInput(f"queue {queue!r} has its cursor row, at position {row.position}: nothing is to be put back")
 
-    def _consumers(self, queue: str) -> tuple[list[int], int | None]:
+    def _consumers(self, queue: str) -> tuple[dict[str, int], int | None]:
         """How far each is that has begun here, and from where those would read that have not; None if there are none.
 
         Where nobody is known, anybody may come.
         """
         known = [] if self.control is None else self.control.consumers()
         found = [(one, self.control.standing(one.name, queue).checkpoint) for one in known if self.control is not None]
-        done = [row.seq for _, row in found if row is not None]
+        done = {one.name: row.seq for one, row in found if row is not None}
         starts = [MIN_SEQ if one.start in {EARLIEST, LATEST} else int(one.start) for one, row in found if row is None]
         return done, min(starts, default=None if done else MIN_SEQ)
 
-    def _beginning(self, queue: str) -> int:
-        """Where a queue stood before anything was released, if it starts where queues do, and its first is stored."""
-        lowest = self._lowest(queue)
-        if lowest != self.first_seq:
-            raise InvalidInput(
-                f"queue {queue!r}: no consumer tells how far it was released, and seq {lowest} is the lowest stored; "
-                f"give its position: a seq that was surely released, or {self.first_seq - 1} if nothing ever was; if "
-                "it was opened elsewhere, put its first message, and give the seq before it"
-            )
-        return lowest - 1
+    def _beginning(self, queue: str, stored: _Stored) -> int:
+        """Where a queue stood before anything was released, if it surely starts where queues do and is not trimmed.
 
-    def _holds_messages(self, queue: str, first: int | None, before: int) -> bool:
-        """Whether messages from `first` on are stored before a hole, so that no trim made it: it leaves none behind."""
-        if first is None:
-            return False
-        after, more = first - 1, True
+        Its first is stored then, its writers found no position before that, and there is no hole: nobody can tell one
+        that a trim made, which may have kept some slots, or died, from a gap.
+        """
+        at, lowest, hole = self.first_seq - 1, stored.lowest, stored.runs[0].stop
+        if lowest == self.first_seq and at <= stored.lowest_seen and len(stored.runs) == 1:
+            return at
+        behind = f" with a hole from seq {hole} on, which may be a gap or trimmed," if len(stored.runs) > 1 else ""
+        raise InvalidInput(
+            f"queue {queue!r}: no consumer tells how far it was released; seq {lowest} is the lowest stored,{behind} "
+            f"and a writer found it at position {stored.highest_seen}; give its position: a seq that was surely "
+            f"released, or {at} if nothing ever was; if it was opened elsewhere, put its first message, and give the "
+            "seq before it"
+        )
+
+    def _was_not_trimmed(self, queue: str, before: int) -> bool:
+        """Whether slots are filled before a hole that a trim would have emptied: all but those with late messages."""
+        after, more = MIN_SEQ - 1, True
         while more and after < before - 1:
             page = self.items.page(queue, after, before - 1, PAGE)
-            if not all(item.is_tombstone for item in page.items):
+            if any(item.late is None for item in page.items):
                 return True
             after, more = page.items[-1].seq if page.items else after, page.more
         return False
 
-    def _lowest(self, queue: str) -> int:
-        return next(self._stored(queue))
-
-    def _run_to(self, queue: str, at: int) -> tuple[int, int]:
-        """The first seq of the stored run that leads to `at`, and that of the hole before it.
-
-        The run begins at `at + 1` if all up to there is trimmed.
-        """
-        hole = start = end = MIN_SEQ
-        for seq in self._stored(queue):
-            if seq > at + 1:
-                break
-            if seq != end:
-                hole, start = end, seq
-            end = seq + 1
-        if end <= at:
-            # The slot of a position is never trimmed, nor what follows a checkpoint that lags behind it.
-            raise MissingItems(queue, [range(at, at + 1)])
-        return hole, start
-
-    def _stored(self, queue: str) -> Iterator[int]:
+    def _stored(self, queue: str) -> _Stored:
+        runs: list[range] = []
+        seen: set[int] = set()
         after, more = MIN_SEQ - 1, True
         while more:
             look = self.items.look(queue, after, PAGE)
-            yield from look.seqs
-            more = look.more
-            after = look.seqs[-1] if look.seqs else after
+            for seq in look.seqs:
+                run = runs.pop() if runs and runs[-1].stop == seq else range(seq, seq)
+                runs.append(range(run.start, seq + 1))
+            found = seen.union(look.seen)
+            seen = {min(found), max(found)} if found else seen
+            after, more = look.seqs[-1] if look.seqs else after, look.more
+        return _Stored(runs, min(seen), max(seen))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The runs of filled slots, in order, and the lowest and highest position that their writers found."""
+
+    runs: list[range]
+    lowest_seen: int
+    highest_seen: int
+
+    @property
+    def lowest(self) -> int:
+        return self.runs[0].start
+
+    def run_to(self, queue: str, at: int) -> tuple[int, int]:
+        """The first seq of the hole before the run that leads to `at`, and of that run: `at + 1` if all is trimmed."""
+        hole = MIN_SEQ
+        for run in self.runs:
+            if run.start <= at + 1 <= run.stop:
+                return hole, run.start
+            hole = run.stop
+        # The slot of a position is never trimmed, nor what follows a checkpoint that lags behind it.
+        raise MissingItems(queue, [range(at, at + 1)])

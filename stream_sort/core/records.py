@@ -128,12 +128,17 @@ class Head:
 class Look:
     """Ascending seqs found beyond a position; without `more`, nothing follows the last one.
 
-    `cursor_seen` is True when one of them was stored by a writer that saw the queue's cursor row.
+    `seen` are the positions that their writers found, those that saw the queue's cursor row.
     """
 
     seqs: tuple[int, ...]
     more: bool
-    cursor_seen: bool = False
+    seen: tuple[int, ...] = ()
+
+    @property
+    def cursor_seen(self) -> bool:
+        """Whether one of them was stored by a writer that saw the cursor row."""
+        return bool(self.seen)
 
 
 @dataclass(frozen=True, slots=True)

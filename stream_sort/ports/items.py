@@ -47,7 +47,7 @@ class ItemStore(Protocol):
         7. Ascending, at most `limit`, nothing left out between them; reads every write that was
            answered before the call.
         8. Empty only if nothing is stored after `after`.
-        9. `cursor_seen` is True if one of the messages, or of the tombstones, was stored with `seen`.
+        9. `seen` holds what the messages, and the tombstones, were stored with as `seen`.
         """
 
     def page(self, queue: str, after: int, through: int, limit: int) -> Page:

@@ -121,7 +121,7 @@ class MemoryItemStore:
             start = bisect_right(held.seqs, after)
             seqs = tuple(held.seqs[start : start + limit])
             more = start + limit < len(held.seqs)
-            return Look(seqs, more, any(seq in held.seen for seq in seqs))
+            return Look(seqs, more, tuple(held.seen[seq] for seq in seqs if seq in held.seen))
 
     def page(self, queue: str, after: int, through: int, limit: int) -> Page:
         """See ItemStore."""

@@ -131,7 +131,9 @@ class ItemStoreContract:
         stores.items.put(arrival("q", 0), NOW)
         assert not stores.items.look("q", -1, 10).cursor_seen
         stores.items.put(arrival("q", 1, seen=-1), NOW)
-        assert stores.items.look("q", -1, 10).cursor_seen
+        assert stores.items.look("q", -1, 10).seen == (-1,)
+        stores.items.put(arrival("q", 2, seen=1), NOW)
+        assert stores.items.look("q", -1, 10).seen == (-1, 1)
 
     def test_9_a_tombstone_tells_that_the_cursor_was_seen_too(self, stores: Stores) -> None:
         stores.items.skip(tombstones("q", [0], "lost"), NOW)

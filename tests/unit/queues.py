@@ -22,5 +22,6 @@ def beside(sorter: StreamSorter, **options: Any) -> StreamSorter:
     """Another process on the same tables."""
     other = StreamSorter.in_memory(**options)
     tables = tables_of(other)
-    tables.queues, tables.cursors = tables_of(sorter).queues, tables_of(sorter).cursors
+    there = tables_of(sorter)
+    tables.queues, tables.cursors, tables.controls = there.queues, there.cursors, there.controls
     return other

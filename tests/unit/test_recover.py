@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from stream_sort import CursorLost, InvalidInput, MissingItems, OrderedConsumer, QueueNotFound, StreamSorter, Sweeper
+from stream_sort.trimmer import Trimmer
 from tests.unit.queues import beside, message, tables_of
 
 CONTROL = "Control"
@@ -85,7 +86,7 @@ def test_nothing_that_a_consumer_still_has_to_get_counts_as_trimmed(sorter: Stre
     consumer_of(sorter, "fast").catch_up("q")
     tables_of(sorter).cursors.clear()
     delete(sorter, 4)
-    with pytest.raises(MissingItems, match="seq 4 not stored"):
+    with pytest.raises(MissingItems, match="seq 4 not stored; consumer 'slow' has not got that: put it again"):
         sorter.recover("q", control_table=CONTROL)
     assert tables_of(sorter).cursors == {}
 
@@ -160,6 +161,75 @@ def test_a_consumer_that_has_not_begun_here_is_owed_all_that_is_stored(sorter: S
     with pytest.raises(MissingItems, match="seq 5 not stored"):
         sorter.recover("q", control_table=CONTROL)
     assert tables_of(sorter).cursors == {}
+
+
+def test_a_slot_that_a_trim_has_kept_does_not_hide_the_trim(sorter: StreamSorter) -> None:
+    sorter.skip("q", [0])
+    for seq in range(1, 6):
+        fill(sorter, seq)
+    fill(sorter, 0)
+    consumer_of(sorter).catch_up("q")
+    Trimmer(sorter.stores.items, sorter.stores.cursors, sorter.stores.control(CONTROL)).trim_archived("q", -1, 4)
+    consumer_of(sorter).retire()
+    tables_of(sorter).cursors.clear()
+    with pytest.raises(InvalidInput, match="and a writer found it at position 4"):
+        sorter.recover("q", control_table=CONTROL)
+    assert sorter.recover("q", control_table=CONTROL, position=5).floor == 4
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_hole_that_a_trim_may_have_made_asks_for_the_position(sorter: StreamSorter, *, known: bool) -> None:
+    sorter.skip("q", [0])
+    fill(sorter, 0)
+    # All of them found the same position.
+    fill(sorter, *range(1, 22))
+    Trimmer(sorter.stores.items, sorter.stores.cursors, None).trim_archived("q", -1, 21)
+    if known:
+        sorter.put(message(0, queue="other"))
+        consumer_of(sorter).catch_up("other")
+    tables_of(sorter).cursors.clear()
+    control = CONTROL if known else None
+    with pytest.raises(InvalidInput, match="with a hole from seq 1 on, which may be a gap or trimmed"):
+        sorter.recover("q", control_table=control)
+    done = sorter.recover("q", control_table=control, position=21)
+    assert (done.position, done.floor) == (21, 20)
+
+
+def test_a_queue_that_was_opened_lower_and_has_only_what_lies_higher_asks_for_its_position(
+    sorter: StreamSorter,
+) -> None:
+    sorter.open("q", first_seq=-5)
+    fill(sorter, 0, 1, 2)
+    other = lose(sorter)
+    with pytest.raises(InvalidInput, match="a writer found it at position -6"):
+        other.recover("q", control_table=None)
+
+
+@pytest.mark.parametrize("lost", [3, 4])
+def test_a_consumer_that_starts_at_a_seq_is_owed_all_from_there(sorter: StreamSorter, lost: int) -> None:
+    fill(sorter, 0)
+    consumer_of(sorter, "new", start="4").catch_up("q")
+    fill(sorter, *range(1, 6))
+    consumer_of(sorter, "begun").catch_up("q")
+    tables_of(sorter).cursors.clear()
+    delete(sorter, lost)
+    if lost == 4:
+        with pytest.raises(MissingItems, match="seq 4 not stored"):
+            sorter.recover("q", control_table=CONTROL)
+    else:
+        assert sorter.recover("q", control_table=CONTROL).floor == 3
+
+
+def test_a_tombstone_tells_that_no_trim_made_a_hole(sorter: StreamSorter) -> None:
+    sorter.skip("q", [0])
+    fill(sorter, *range(1, 4))
+    consumer_of(sorter, "begun").catch_up("q")
+    sorter.put(message(0, queue="other"))
+    consumer_of(sorter, "new").catch_up("other")
+    tables_of(sorter).cursors.clear()
+    delete(sorter, 1)
+    with pytest.raises(MissingItems, match="seq 1 not stored"):
+        sorter.recover("q", control_table=CONTROL)
 
 
 @pytest.mark.parametrize("control", [None, CONTROL])

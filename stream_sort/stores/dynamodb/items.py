@@ -89,7 +89,8 @@ class DynamoItemStore:
         request = self._request(queue, " AND #seq > :after", names, {":after": after})
         found, more = self._page(request | {"Limit": limit, "ProjectionExpression": "#seq, #seen"})
         seqs = tuple(int_at(wire, self._keys.seq) for wire in found)
-        return Look(seqs, more, any(tables.SEEN in wire for wire in found))
+        proofs = [wire for wire in found if "N" in wire.get(tables.SEEN, {}) and is_whole(wire, tables.SEEN)]
+        return Look(seqs, more, tuple(int_at(wire, tables.SEEN) for wire in proofs))
 
     def page(self, queue: str, after: int, through: int, limit: int) -> Page:
         """See ItemStore."""

@@ -110,7 +110,7 @@ class _ErrorsAreEmpty(Recorder):
 class _NoProof(Recorder):
     def ask(self, call: Call) -> Any:
         answer = super().ask(call)
-        return replace(answer, cursor_seen=False) if isinstance(answer, Look) else answer
+        return replace(answer, seen=()) if isinstance(answer, Look) else answer
 
 
 class _TombstonesWithoutProof(Recorder):
