@@ -10,7 +10,7 @@ import pyarrow as pa
 from stream_sort.replay.slots import SLOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stream_sort.core.batch import Batch
 
@@ -42,6 +42,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self.got: list[tuple[str, int]] = []
+        self.sendings: list[str] = []
         self.opened: list[tuple[str, int]] = []
         self.skipped: list[tuple[str, int, str]] = []
         self.lates: list[tuple[str, int]] = []
@@ -51,6 +52,10 @@ class Inbox:
 
     def open(self, queue: str, first_seq: int) -> None:
         self.opened.append((queue, first_seq))
+
+    def handler(self, sending: str) -> Callable[[Batch], int | None]:
+        self.sendings.append(sending)
+        return self
 
     def __call__(self, batch: Batch) -> int | None:
         self.got += [(batch.queue, message["seq"]) for message in batch]

@@ -26,11 +26,13 @@ class FifoSink:
     batch is one group. So ten times the requests buy the order; queues go in parallel.
 
     A message whose answer was lost is sent again under the same deduplication id. AWS drops such repeats for 5
-    minutes; after that the message stands twice. A queue that is delivered anew within 5 minutes is dropped too.
+    minutes; after that the message stands twice. A queue that is delivered anew within 5 minutes is dropped too,
+    unless that is another `sending`.
     """
 
     where: str
     send: Callable[[str, dict[str, Any]], object]
+    sending: str = ""
 
     def __call__(self, batch: Batch) -> None:
         """Send the batch, or raise with the last seq that was taken."""
@@ -40,7 +42,7 @@ class FifoSink:
                 progress.last_done = entry.seq
 
     def _send(self, queue: str, entry: Entry) -> None:
-        labels = fifo_labels(queue, entry.seq)
+        labels = fifo_labels(queue, entry.seq, self.sending)
         text = xml_safe(entry.text)
         check_size(len(text.encode()) + attributes_size(labels), MAX_BYTES)
         self.send(text, labels)

@@ -28,16 +28,21 @@ def partition_key(queue: str) -> str:
     return _name(queue, fits=len(queue.encode("utf-16-le")) <= 2 * PARTITION_KEY_LENGTH)
 
 
-def deduplication_id(queue: str, seq: int) -> str:
-    """The same for the same message, always: sending again what AWS has taken is harmless, for 5 minutes."""
-    return sha256(f"{seq}:{queue}".encode()).hexdigest()
+def deduplication_id(queue: str, seq: int, sending: str = "") -> str:
+    """The same for the same message, always: sending again what AWS has taken is harmless, for 5 minutes.
+
+    A `sending` that is to arrive although another one did has a name, and ids of its own.
+    """
+    place = f"{seq}:{queue}"
+    # No seq begins with a letter, so no name makes the id of what was sent without one.
+    return sha256((f"sending {sending}:{place}" if sending else place).encode()).hexdigest()
 
 
-def fifo_labels(queue: str, seq: int) -> dict[str, Any]:
+def fifo_labels(queue: str, seq: int, sending: str = "") -> dict[str, Any]:
     """What SQS and SNS want to know of a message besides its text; the attributes are for filters and people."""
     return {
         "MessageGroupId": group_id(queue),
-        "MessageDeduplicationId": deduplication_id(queue, seq),
+        "MessageDeduplicationId": deduplication_id(queue, seq, sending),
         "MessageAttributes": {
             "queue": {"DataType": "String", "StringValue": xml_safe(queue)},
             "seq": {"DataType": "Number", "StringValue": str(seq)},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from stream_sort.ports.archive import Archived
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,22 +15,22 @@ class MemoryArchiveMarks:
     """ArchiveMarks in a dict."""
 
     def __init__(self) -> None:
-        self._marks: dict[str, int] = {}
+        self._marks: dict[str, Archived] = {}
         self._lock = threading.Lock()
 
     def watermark(self, queue: str) -> int | None:
         """See ArchiveMarks."""
-        return self._marks.get(queue)
+        there = self._marks.get(queue)
+        return None if there is None else there.watermark
 
-    def watermarks(self, queues: Sequence[str]) -> dict[str, int]:
+    def archived(self, queues: Sequence[str]) -> dict[str, Archived]:
         """See ArchiveMarks."""
         with self._lock:
             return {queue: self._marks[queue] for queue in queues if queue in self._marks}
 
-    def set_watermark(self, queue: str, old: int | None, new: int) -> bool:
+    def set_watermark(self, queue: str, old: int | None, new: int, *, began: int | None = None) -> bool:
         """See ArchiveMarks."""
         with self._lock:
-            there = self._marks.get(queue)
-            if there == old and (old is None or new > old):
-                self._marks[queue] = new
-            return self._marks.get(queue) == new
+            if self.watermark(queue) == old and (old is None or new > old):
+                self._marks[queue] = Archived(new, began)
+            return self.watermark(queue) == new

@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from stream_sort.ports.archive import Archived
+
 if TYPE_CHECKING:
     from stream_sort.ports.archive import ArchiveMarks
 
@@ -24,8 +26,8 @@ class ArchiveMarksContract:
         names = [f"queue {number}" for number in range(230)]
         for number, name in enumerate(names[::2]):
             marks.set_watermark(name, None, number)
-        assert marks.watermarks(names) == {name: number for number, name in enumerate(names[::2])}
-        assert marks.watermarks([]) == {}
+        assert marks.archived(names) == {name: Archived(number) for number, name in enumerate(names[::2])}
+        assert marks.archived([]) == {}
 
     def test_3_a_watermark_moves_from_where_it_stands_only(self, marks: ArchiveMarks) -> None:
         assert not marks.set_watermark("q", 3, 9)
@@ -59,4 +61,23 @@ class ArchiveMarksContract:
         marks.set_watermark("q", None, 4)
         marks.set_watermark("q#", None, 5)
         marks.set_watermark("#q", None, 6)
-        assert marks.watermarks(["q", "q#", "#q"]) == {"q": 4, "q#": 5, "#q": 6}
+        assert marks.archived(["q", "q#", "#q"]) == {"q": Archived(4), "q#": Archived(5), "#q": Archived(6)}
+
+    def test_5_where_the_archive_began_stands_with_the_watermark(self, marks: ArchiveMarks) -> None:
+        for queue, began in (("q", -1), ("low", LOWEST), ("high", HIGHEST - 1)):
+            assert marks.set_watermark(queue, None, HIGHEST, began=began)
+            assert marks.archived([queue]) == {queue: Archived(HIGHEST, began)}
+            assert marks.watermark(queue) == HIGHEST
+
+    def test_5_a_move_says_again_where_the_archive_began(self, marks: ArchiveMarks) -> None:
+        marks.set_watermark("q", None, 4, began=-1)
+        assert marks.set_watermark("q", 4, 9, began=-1)
+        assert marks.archived(["q"]) == {"q": Archived(9, -1)}
+        assert marks.set_watermark("q", 9, 12)
+        assert marks.archived(["q"]) == {"q": Archived(12)}
+
+    def test_5_a_move_that_is_refused_says_nothing(self, marks: ArchiveMarks) -> None:
+        marks.set_watermark("q", None, 4, began=-1)
+        assert not marks.set_watermark("q", 3, 9, began=2)
+        assert marks.set_watermark("q", None, 4, began=2)
+        assert marks.archived(["q"]) == {"q": Archived(4, -1)}

@@ -59,7 +59,7 @@ def test_a_table_that_is_not_there_is_named(dynamodb: Any) -> None:
     marks = DynamoArchiveMarks(Calls(dynamodb, 10.0), "no-such-table", "/archive")
     for use in (
         lambda: marks.watermark("q"),
-        lambda: marks.watermarks(["q"]),
+        lambda: marks.archived(["q"]),
         lambda: marks.set_watermark("q", None, 1),
     ):
         with pytest.raises(TableNotFound, match="no-such-table"):

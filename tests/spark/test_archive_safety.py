@@ -308,3 +308,37 @@ def test_a_run_that_another_one_overtakes_and_trims_ends_complete(
     report = archive(trimming, spark)
     assert [(one.complete, one.totals["trimmed"]) for one in (*others, report)] == [(True, 89), (True, 0)]
     assert trimming.ledgers().marks.watermark("q") == 89
+
+
+def test_lost_marks_of_trimmed_slots_are_made_again(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions
+) -> None:
+    for seqs in (range(90), range(90, 150), range(150, 200)):
+        fill(sorter, "q", seqs)
+        archive(trimming, spark)
+    whole = files(trimming)
+    marks = sorted(name for name in whole if name.endswith(".done"))
+    for lost in (marks[-1:], marks[:1], marks[1:], marks):
+        for name in lost:
+            trimming.storage.delete(name)
+        # All segments are there: nothing is missing but what would show the loss of one.
+        assert audited(trimming, tables=True).complete
+        assert dry_run(trimming).complete
+        assert archive(trimming, spark).complete
+        assert files(trimming) == whole
+        assert audited(trimming, tables=True).complete
+
+
+def test_a_lost_mark_is_not_made_again_for_segments_that_are_lost(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions
+) -> None:
+    fill(sorter, "q", range(90))
+    archive(trimming, spark)
+    (mark,) = (name for name in files(trimming) if name.endswith(".done"))
+    trimming.storage.delete(mark)
+    lose(trimming, LAST, ".parquet")
+    before = files(trimming)
+    report = archive(trimming, spark)
+    assert not report.complete
+    assert "is not marked as finished" in report.queues[0]["problem"]
+    assert files(trimming) == before

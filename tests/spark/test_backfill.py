@@ -131,6 +131,11 @@ def test_a_hole_fails_the_job_and_its_part_is_not_published(
     worst = report.queues[0]
     assert (worst["queue"], worst["gaps"]) == ("ada", [[250, 250]])
     assert "seq 250 not stored" in worst["problem"]
+    (told,) = [note for note in report.notes if note.startswith("to go on: ")]
+    assert told.startswith(
+        "to go on: put what is missing again, or add --on-gap report to do all the rest, or --on-gap skip to do "
+        "without it; then run the same command again"
+    )
     assert "part-0000001.parquet" not in files(tmp_path / "out")
 
 
@@ -144,6 +149,7 @@ def test_holes_are_reported_and_then_may_be_skipped(
     reported = backfill(options(access, tmp_path / "out", on_gap="report"), spark)
     assert rows(tmp_path / "out") == there
     assert (reported.complete, reported.queues[0]["gaps"]) == (False, [[250, 251], [399, 399]])
+    assert "to go on: put what is missing again, or add --on-gap skip to do without it; then run" in reported.text()
     skipped = backfill(options(access, tmp_path / "out", on_gap="skip"), spark)
     assert (skipped.complete, skipped.queues[0]["gaps"]) == (True, [[250, 251], [399, 399]])
     assert "3 missing seqs were skipped" in skipped.text()

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 import uuid
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -164,20 +165,65 @@ def test_an_sqs_fifo_queue_gets_each_queue_in_order(
     spark: SparkSession, access: TableAccess, sorter: StreamSorter, ministack: MiniStack, tmp_path: Path
 ) -> None:
     fill(sorter, LENGTHS)
-    client = ministack.client("sqs")
-    name = f"{uuid.uuid4().hex}.fifo"
-    url = client.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
-    sink = SinkOptions("sqs-fifo", target=url)
-    report = backfill(BackfillOptions(source_of(access), sink, checkpoint=str(tmp_path / "ledger")), spark)
-    assert report.complete
-    got: dict[str, list[int]] = {}
-    while received := client.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
-        for message in received:
-            body = json.loads(message["Body"])
-            got.setdefault(body["queue"], []).append(body["seq"])
-            client.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-    client.close()
+    with closing(Fifo(ministack)) as fifo:
+        assert backfill(fifo.options(access, tmp_path / "ledger"), spark).complete
+        got: dict[str, list[int]] = {}
+        for message in fifo.drain():
+            got.setdefault(message["queue"], []).append(message["seq"])
     assert got == {queue: list(range(length)) for queue, length in LENGTHS.items()}
+
+
+class Fifo:
+    """An SQS FIFO queue."""
+
+    def __init__(self, ministack: MiniStack) -> None:
+        self.client = ministack.client("sqs")
+        name = f"{uuid.uuid4().hex}.fifo"
+        self.url = self.client.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
+
+    def options(self, access: TableAccess, checkpoint: Path, on_gap: str = "fail") -> BackfillOptions:
+        sink = SinkOptions("sqs-fifo", target=self.url)
+        return BackfillOptions(source_of(access), sink, checkpoint=str(checkpoint), on_gap=on_gap)
+
+    def drain(self) -> list[Any]:
+        got = []
+        while received := self.client.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10).get("Messages"):
+            for message in received:
+                got.append(json.loads(message["Body"]))
+                self.client.delete_message(QueueUrl=self.url, ReceiptHandle=message["ReceiptHandle"])
+        return got
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def test_a_queue_whose_hole_was_mended_comes_to_an_sqs_fifo_queue_again_as_a_whole(
+    spark: SparkSession, holed: TableAccess, sorter: StreamSorter, ministack: MiniStack, tmp_path: Path
+) -> None:
+    with closing(Fifo(ministack)) as fifo:
+        options = fifo.options(holed, tmp_path / "ledger", "report")
+        assert not backfill(options, spark).complete
+        assert [one["seq"] for one in fifo.drain() if one["queue"] == "ada"] == [*range(7), *range(8, 150)]
+        sorter.put({"queue": "ada", "seq": 7, "text": "ada 7"})
+        assert backfill(options, spark).complete
+        assert [(one["queue"], one["seq"]) for one in fifo.drain()] == [("ada", seq) for seq in range(150)]
+
+
+def test_what_one_job_delivers_again_vanishes_at_an_sqs_fifo_queue_and_what_another_does_arrives(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, ministack: MiniStack, tmp_path: Path
+) -> None:
+    fill(sorter, {"ada": 5})
+    with closing(Fifo(ministack)) as fifo:
+        options = fifo.options(access, tmp_path / "ledger")
+        assert backfill(options, spark).complete
+        # As if it had died before its first commit.
+        options.ledger.delete("end.json")
+        for name in options.ledger.list("parts/"):
+            options.ledger.delete(name)
+        assert backfill(options, spark).complete
+        assert [one["seq"] for one in fifo.drain()] == [*range(5)]
+        assert backfill(fifo.options(access, tmp_path / "another"), spark).complete
+        assert [one["seq"] for one in fifo.drain()] == [*range(5)]
 
 
 def test_a_kinesis_stream_gets_each_queue_in_order(

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
-from stream_sort.errors import NotConsumed, SettingsError, StoreUnavailable, Trimmed
+from stream_sort.errors import JoinRefused, NotConsumed, SettingsError, StoreUnavailable, Trimmed
 from stream_sort.replay.backfill.job import backfill, main
 from stream_sort.replay.backfill.joining import Join
 from stream_sort.replay.backfill.ledger import Ledger
@@ -19,6 +20,7 @@ from stream_sort.stores.dynamodb import control_rows
 from tests.spark.backfills import files, fill, rows, source_of, table_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -56,6 +58,24 @@ class Bench:
     @property
     def readers(self) -> list[str]:
         return [one.name for one in self.sorter.stores.control(self.control_table).consumers()]
+
+    @property
+    def argv(self) -> list[str]:
+        joining = ["--control-table", self.control_table, "--until-position", "--consumer", "rebuilt"]
+        to = ["--sink", "parquet", "--out", str(self.out), "--rows-per-part", "100"]
+        return [*table_options(self.access), *joining, *to]
+
+    def when_held(self, act: Callable[[], object]) -> threading.Thread:
+        """Does something once the consumer is held in the queue ada."""
+
+        def wait() -> None:
+            while self.sorter.stores.control(self.control_table).standing("rebuilt", "ada").checkpoint is None:
+                time.sleep(0.01)
+            act()
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        return thread
 
     def backfill(self, spark: SparkSession) -> Report:
         options = BackfillOptions(
@@ -272,8 +292,79 @@ def test_a_consumer_that_went_to_work_while_it_was_held_is_told(bench: Bench) ->
     plan = _plan(Range("ada", -1, 19))
     bench.join.hold(plan, bench.ledger)
     bench.consumer.catch_up("ada")
-    with pytest.raises(SettingsError, match="already has a checkpoint in queue 'ada', seq 19"):
+    with pytest.raises(JoinRefused, match="already has a checkpoint in queue 'ada', seq 19"):
         bench.join.join(plan, bench.ledger)
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_consumer_that_began_too_early_is_refused_by_every_run_once_all_is_written(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(bench.sorter, {"ada": 30})
+    early = bench.when_held(lambda: bench.consumer.catch_up("ada"))
+    # A part for each seq takes Spark longer than the consumer takes for all of them.
+    argv = [*bench.argv[:-1], "1"]
+    told = []
+    for _ in range(3):
+        assert main(argv) == 1
+        told.append(capsys.readouterr().err.splitlines()[-1])
+    early.join()
+    assert told[0].startswith("stream-sort: not joined, what was replayed stays as it is: consumer 'rebuilt' already")
+    assert {*told} == {told[0]}
+    assert "is held" not in told[0]
+    assert len(rows(bench.out)) == 30
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_job_that_goes_on_is_refused_once_its_consumer_has_begun_and_that_is_no_bad_input(
+    holed: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(holed.argv) == 1
+    holed.sorter.put({"queue": "ada", "seq": 7, "text": "ada 7"})
+    holed.consumer.catch_up("ada")
+    capsys.readouterr()
+    for _ in range(2):
+        assert main(holed.argv) == 1
+        assert "already has a checkpoint in queue 'ada', seq 19" in capsys.readouterr().err
+    assert files(holed.out) == {}
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_was_trimmed_before_it_was_replayed_is_never_joined_over_though_holes_are_skipped(
+    holed: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(holed.argv) == 1
+    holed.consumer.retire()
+    holed.sorter.trim("ada", through=9, control_table=holed.control_table)
+    capsys.readouterr()
+    for _ in range(2):
+        assert main([*holed.argv, "--on-gap", "skip"]) == 1
+        told = capsys.readouterr().out
+        assert "not joined: something was trimmed that neither the replay nor the consumer would get" in told
+        assert "queue 'ada' is trimmed up to seq 9" in told
+        assert "run the same command again" not in told
+    assert holed.consumer.checkpoint("ada") == -1
+
+
+def test_a_hole_that_no_trim_made_is_skipped_and_joined_over_when_told_so(spark: SparkSession, holed: Bench) -> None:
+    assert not holed.backfill(spark).complete
+    assert main([*holed.argv, "--on-gap", "skip"]) == 0
+    assert holed.consumer.checkpoint("ada") == 19
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_queue_that_has_not_begun_is_no_hindrance_and_comes_live(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(bench.sorter, {"ada": 5})
+    bench.sorter.open("new", first_seq=3)
+    argv = [*bench.argv, "--queue", "ada", "--queue", "new"]
+    for _ in range(2):
+        assert main(argv) == 0
+    assert "goes on live in 1 queues, and gets all of 1 more" in capsys.readouterr().out
+    bench.sorter.put_many({"queue": "new", "seq": seq} for seq in (3, 4))
+    assert bench.consumer.catch_up("new") == 2
+    assert bench.got == [("new", 3), ("new", 4)]
 
 
 def _plan(*ranges: Range) -> Plan:

@@ -106,6 +106,8 @@ def test_an_interrupted_job_ends_without_spark_telling_of_every_task(
     assert said.splitlines()[-1].startswith("stream-sort: interrupted; to go on: run the same command again")
     assert "stream-sort: stopping" in said
     assert "ERROR" not in said
+    assert " WARN " not in said
+    assert "log4j" not in said
     assert "\tat " not in said
 
 

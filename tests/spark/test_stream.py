@@ -86,6 +86,23 @@ def test_latest_starts_at_the_positions_and_a_new_queue_at_its_beginning(
     assert by_queue(run(spark, access, tmp_path, startingPosition="latest")) == {"a": [3], "b": [0]}
 
 
+@pytest.mark.parametrize("first", [-5, 1000])
+def test_latest_gives_all_of_a_queue_that_had_not_begun_and_was_opened_elsewhere(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path, first: int
+) -> None:
+    put(sorter, "live", 0)
+    sorter.set_policy("w", skip_after=99_999)
+    assert by_queue(run(spark, access, tmp_path, startingPosition="latest")) == {}
+    put(sorter, "live", 1)
+    assert by_queue(run(spark, access, tmp_path, startingPosition="latest")) == {"live": [1]}
+    sorter.open("w", first_seq=first)
+    put(sorter, "w", *range(first, first + 8))
+    put(sorter, "live", 2)
+    batches = run(spark, access, tmp_path, startingPosition="latest", maxRowsPerBatch=5)
+    assert by_queue(batches) == {"live": [2], "w": list(range(first, first + 8))}
+    assert by_queue(run(spark, access, tmp_path, startingPosition="latest")) == {}
+
+
 def test_random_arrivals_and_restarts_give_what_the_sorter_reads(
     spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
 ) -> None:
@@ -117,6 +134,17 @@ def test_a_micro_batch_that_is_done_again_gives_the_same_rows_though_its_queue_w
     assert by_queue(first) == {"a": list(range(4, 10)), "b": list(range(5))}
     _forget_last_commit(tmp_path)
     assert run(spark, access, tmp_path) == first
+
+
+def test_latest_goes_on_where_it_started_though_its_first_micro_batch_is_done_again(
+    spark: SparkSession, access: TableAccess, sorter: StreamSorter, tmp_path: Path
+) -> None:
+    put(sorter, "a", *range(3))
+    run(spark, access, tmp_path, startingPosition="latest")
+    _forget_last_commit(tmp_path)
+    put(sorter, "a", 3, 4)
+    put(sorter, "new", 0)
+    assert by_queue(run(spark, access, tmp_path, startingPosition="latest")) == {"a": [3, 4], "new": [0]}
 
 
 def test_what_a_micro_batch_planned_to_read_and_was_trimmed_since_stops_the_query(

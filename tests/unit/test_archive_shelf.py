@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from stream_sort.errors import FileMissing
+from stream_sort.replay.archive.folders import Folder, Looker, folders
 from stream_sort.replay.archive.manifest import folder_of, segment_name
 from stream_sort.replay.archive.plan import SegmentPlan
-from stream_sort.replay.archive.shelf import Shelf, folders, settled, unfinished_notes, with_data
+from stream_sort.replay.archive.shelf import Finished, Shelf, settled, unfinished_notes, with_data
 
 FIRST = SegmentPlan("q", -11, (-1, 9))
 SECOND = SegmentPlan("q", 9, (29,))
 THIRD = SegmentPlan("q", 29, (49, 59))
+PLANS = {plan.name: plan.text() for plan in (FIRST, SECOND, THIRD)}
 
 
 def names(*plans: SegmentPlan) -> list[str]:
@@ -22,9 +25,32 @@ def names(*plans: SegmentPlan) -> list[str]:
 WHOLE = names(FIRST, SECOND, THIRD)
 
 
-def without(*gone: str) -> Shelf:
+def left_without(*gone: str) -> list[str]:
     assert set(gone) <= set(WHOLE)
-    return Shelf.of([name for name in WHOLE if name not in gone])
+    return [name for name in WHOLE if name not in gone]
+
+
+def without(*gone: str) -> Shelf:
+    return Shelf.of(left_without(*gone))
+
+
+def unread(name: str) -> bytes:
+    raise AssertionError(f"{name} was read")
+
+
+def read(name: str) -> bytes:
+    if name not in PLANS:
+        raise FileMissing(name)
+    return PLANS[name]
+
+
+def looked(held: list[str]) -> Shelf:
+    return Looker(read).look(folder_of("q"), held)
+
+
+def of_names(found: list[str]) -> Folder:
+    (folder,) = folders(found, lambda _: found, read)
+    return folder
 
 
 def test_what_is_whole_ends_where_its_last_plan_does() -> None:
@@ -76,34 +102,107 @@ def test_what_a_run_writes_while_names_are_listed_is_no_damage() -> None:
     assert settled(torn, lambda: torn).damage() is not None
 
 
+def test_a_lost_beginning_is_damage_where_it_is_known_where_the_archive_began() -> None:
+    left = names(SECOND, THIRD)
+    assert Shelf.of(left).damage() is None
+    assert Shelf.of(left).damage(SECOND.after) is None
+    for held, planned in (
+        (left, True),
+        ([THIRD.name, THIRD.mark], True),
+        # What is left of the old beginning might overlap what is planned anew; whether it is all, names do not tell.
+        ([segment_name(FIRST.segments[1]) + ".json", *left], False),
+        ([name for name in WHOLE if name not in {FIRST.name, FIRST.mark}], False),
+        # A plan made anew from here on would go over what follows.
+        ([name for name in left if name != THIRD.name], False),
+    ):
+        damage = Shelf.of(held).damage(FIRST.after)
+        assert damage is not None
+        assert (damage.after, damage.planned) == (-11, planned)
+        assert "it began at seq -10, and its first plan that is there begins at seq" in damage.problem
+    assert Shelf.of(WHOLE).damage(FIRST.after) is None
+    assert Shelf.of([]).damage(FIRST.after) is None
+
+
 def test_each_queue_is_judged_by_itself() -> None:
     other = SegmentPlan("r", -1, (9,))
     found = [*WHOLE, other.name, other.mark]
-    listed = {folder_of("r"): [other.name, other.mark]}
-    damaged = {folder.name: folder.damage is not None for folder in folders(found, listed.__getitem__)}
+    listed, plans = {folder_of("r"): [other.name, other.mark]}, {other.name: other.text()}
+    damaged = {
+        folder.name: folder.damage is not None for folder in folders(found, listed.__getitem__, plans.__getitem__)
+    }
     assert damaged == {folder_of("q"): False, folder_of("r"): True}
 
 
 def test_what_a_run_still_writes_is_not_read() -> None:
     writing = [name for name in WHOLE if name not in {THIRD.mark, segment_name(THIRD.segments[0]) + ".json"}]
-    (folder,) = folders(writing, lambda _: writing)
+    folder = of_names(writing)
     finished = [segment_name(one) + ".json" for plan in (FIRST, SECOND) for one in plan.segments]
     assert (list(folder.manifests), folder.damage) == (finished, None)
-    (whole,) = folders(WHOLE, lambda _: WHOLE)
-    assert len(whole.manifests) == 5
+    assert len(of_names(WHOLE).manifests) == 5
 
 
 def test_what_is_read_is_what_the_last_look_saw() -> None:
     torn = [name for name in WHOLE if name != segment_name(SECOND.segments[0]) + ".json"]
-    (folder,) = folders(torn, lambda _: WHOLE)
+    (folder,) = folders(torn, lambda _: WHOLE, read)
     assert (len(folder.manifests), folder.damage) == (5, None)
 
 
 def test_a_queue_with_an_unfinished_run_says_so() -> None:
-    assert [(one.queue, one.unfinished) for one in folders(WHOLE, lambda _: WHOLE)] == [("q", False)]
-    left = [name for name in WHOLE if name != THIRD.mark]
-    assert [(one.queue, one.unfinished) for one in folders(left, lambda _: left)] == [("q", True)]
-    assert [(one.unfinished, one.manifests) for one in folders([FIRST.name], list)] == [(True, ())]
+    assert [(one.queue, one.unfinished) for one in folders(WHOLE, lambda _: WHOLE, unread)] == [("q", False)]
+    left = left_without(THIRD.mark, segment_name(THIRD.segments[1]) + ".parquet")
+    assert (of_names(left).queue, of_names(left).unfinished) == ("q", True)
+    assert (of_names([FIRST.name]).unfinished, of_names([FIRST.name]).manifests) == (True, ())
+
+
+def test_a_queue_with_a_long_name_is_named_by_its_plan() -> None:
+    plan = SegmentPlan("x" * 500, -1, (9,))
+    (folder,) = folders([plan.name], list, lambda _: plan.text())
+    assert (folder.queue, folder.unfinished) == (plan.queue, True)
+
+
+@pytest.mark.parametrize("plan", [FIRST, SECOND, THIRD])
+def test_a_plan_whose_segments_are_all_there_is_finished_without_its_mark(plan: SegmentPlan) -> None:
+    held = left_without(plan.mark)
+    shelf = looked(held)
+    assert (shelf.damage(), shelf.end, shelf.unfinished, shelf.unmarked) == (None, 59, None, (plan,))
+    folder = of_names(held)
+    assert (len(folder.manifests), folder.damage, folder.unfinished) == (5, None, False)
+
+
+def test_a_plan_is_not_finished_where_its_segments_are_not_as_planned() -> None:
+    held = left_without(THIRD.mark)
+    shelf = Looker(read, is_written=lambda one: one.through != 59).look(folder_of("q"), held)
+    assert (shelf.end, shelf.unfinished, shelf.unmarked) == (29, 30, ())
+
+
+@pytest.mark.parametrize(("plan", "after"), [(FIRST, -11), (SECOND, 9), (THIRD, 29)])
+@pytest.mark.parametrize("content", [b"{", b"", SegmentPlan("r", 9, (29,)).text()])
+def test_a_plan_without_a_mark_that_cannot_be_read_is_damage(plan: SegmentPlan, after: int, content: bytes) -> None:
+    held = left_without(plan.mark)
+    (folder,) = folders(held, lambda _: held, lambda name: content if name == plan.name else read(name))
+    assert folder.damage is not None
+    assert (folder.damage.after, folder.damage.planned, folder.unfinished) == (after, False, False)
+    assert f"the plan from seq {after + 1} on cannot be followed" in folder.damage.problem
+    assert plan.name in folder.damage.problem
+
+
+@pytest.mark.parametrize("lie", [Finished(30, 59, 3), Finished(30, 79, 4)])
+def test_a_mark_that_says_more_than_its_plan_is_damage(lie: Finished) -> None:
+    held = [name if name != THIRD.mark else name.rpartition("/")[0] + "/" + lie.file_name for name in WHOLE]
+    for found in (held, [*held, THIRD.mark]):
+        shelf = looked(found)
+        damage = shelf.damage()
+        assert damage is not None
+        assert (damage.after, damage.planned, shelf.end) == (29, False, 29)
+        assert lie.file_name in damage.problem
+
+
+def test_a_mark_beyond_what_is_released_is_compared_with_its_plan() -> None:
+    lie = Finished(30, 99, 2)
+    held = [name if name != THIRD.mark else name.rpartition("/")[0] + "/" + lie.file_name for name in WHOLE]
+    shelf = Looker(read, released=59).look(folder_of("q"), held)
+    assert shelf.damage() is not None
+    assert shelf.end == 29
 
 
 def test_unfinished_runs_are_told_of_queue_by_queue_but_not_of_thousands() -> None:

@@ -47,10 +47,10 @@ def late(seq: int) -> dict[str, Any]:
     return message(seq, text="late", raw=b"\xff", size=1.5)
 
 
-def due(sorter: StreamSorter, through: int) -> list[Range]:
+def due(sorter: StreamSorter, through: int, began: int = -1) -> list[Range]:
     cursor = sorter.stores.cursors.get("q")
     assert cursor is not None
-    return Bounds(ACCESS, sorter.stores.control("Control")).of([(cursor, through)])
+    return Bounds(ACCESS, sorter.stores.control("Control")).of([(cursor, Range("q", began, through))])
 
 
 def done(trim: TrimQueues, ranges: Iterable[Range]) -> list[Trimmed]:
@@ -85,6 +85,17 @@ def test_what_a_trim_has_left_that_died_is_deleted_however_much_it_is(
     monkeypatch.setattr("stream_sort.replay.archive.trim.PAGE", 12)
     sorter.stores.cursors.set_floor("q", 49)
     assert done(trim, due(sorter, 59)) == [Trimmed("q", 59)]
+
+
+def test_what_is_stored_below_where_the_archive_began_is_left_alone(
+    sorter: StreamSorter, trim: TrimQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stream_sort.replay.archive.trim.PAGE", 3)
+    sorter.stores.cursors.set_floor("q", 19)
+    assert due(sorter, 59, began=19) == [Range("q", 19, 59)]
+    assert done(trim, due(sorter, 59, began=19)) == [Trimmed("q", 39)]
+    assert sorter.stores.items.look("q", -1, 99).seqs == (*range(20), 59)
+    assert due(sorter, 59, began=19) == []
 
 
 def test_a_late_message_that_is_another_in_the_archive_is_kept(

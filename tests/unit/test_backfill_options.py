@@ -86,6 +86,19 @@ def test_bad_options_get_one_clear_line_and_exit_code_2(
     assert not list(tmp_path.iterdir())
 
 
+def test_without_credentials_the_exit_code_is_1_as_of_every_command(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    assert main([*TABLES, "--region", "eu-west-1", "--sink", "jsonl", "--out", str(tmp_path / "out")]) == 1
+    assert "no usable AWS credentials" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_progress_of_files_is_kept_beside_them_unless_told_otherwise() -> None:
     assert options(*TABLES, "--sink", "jsonl", "--out", "s3://bucket/x/").ledger.uri == "s3://bucket/x/_stream_sort"
     assert options(*TABLES, *FILES, "--checkpoint", "elsewhere").ledger.uri == "elsewhere"

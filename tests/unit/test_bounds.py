@@ -99,3 +99,12 @@ def test_holes_that_a_trim_made_are_told_from_others_and_many_are_counted() -> N
     low: dict[str, Cursor | None] = {one.queue: Cursor(one.queue, 19, 0, floor=4) for one in holed}
     assert trimmed_meanwhile(holed, low) == (holed, [])
     assert trimmed_meanwhile(holed, {}) == (holed, [])
+
+
+def test_a_hole_that_may_be_skipped_is_none_where_a_trim_made_it_and_a_consumer_is_to_be_joined() -> None:
+    skipped = Tally("a", -1, 9, 9, rows=5, missing=(Range("a", 1, 6),))
+    cursors = {"a": Cursor("a", 20, 0, floor=4)}
+    assert trimmed_meanwhile([skipped], cursors)[0] == [skipped]
+    (told,), _ = trimmed_meanwhile([skipped], cursors, is_failure=True)
+    assert "is trimmed up to seq 4" in told.failed
+    assert trimmed_meanwhile([skipped], {"a": Cursor("a", 20, 0, floor=1)}, is_failure=True) == ([skipped], [])

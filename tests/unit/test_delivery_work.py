@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from stream_sort.errors import HandlerProblem, PartlyDone, SequenceConflict, SettingsError, TableNotFound
 from stream_sort.replay.backfill.ledger import Ledger, Record
+from stream_sort.replay.backfill.tally import Tally
 from stream_sort.replay.backfill.targets.delivery import ATTEMPTS, NOT_AT_SOURCE, DeliveryWork
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Part, Range
@@ -30,7 +32,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def work(inbox: Inbox, ledger: Ledger, on_gap: str = "fail", batch_size: int = 3) -> DeliveryWork:
-    return DeliveryWork(inbox, ledger, Selection(), on_gap, batch_size, sleep=lambda _: None)
+    return DeliveryWork(inbox, ledger, Selection(), on_gap, batch_size, "plan", sleep=lambda _: None)
 
 
 def deliver(inbox: Inbox, ledger: Ledger, on_gap: str = "fail") -> Record:
@@ -162,6 +164,31 @@ def test_holes_that_are_allowed_are_counted_and_skipped_at_the_target_when_told_
     assert record.tallies[0].missing == (Range("a", 2, 4), Range("a", 7, 9))
     assert inbox.skipped == [("a", seq, NOT_AT_SOURCE) for seq in skipped]
     assert record.ended
+
+
+def test_whoever_resumes_goes_on_with_the_same_sending_and_a_queue_begun_anew_is_another(ledger: Ledger) -> None:
+    class Refusing(Inbox):
+        def __call__(self, batch: Batch) -> int | None:
+            raise SequenceConflict(batch.queue, batch.seqs[0])
+
+    refusing, inbox, anew = Refusing(), Inbox(), Inbox()
+    deliver(refusing, ledger)
+    record = deliver(inbox, ledger)
+    assert {*refusing.sendings} == {*inbox.sendings} == {"plan-0"}
+    begun_anew = replace(Tally.of(PART.ranges[0]), again=1)
+    ledger.commit(replace(record, tallies=(begun_anew, record.tallies[1]), ended=False))
+    batches = [slots("a", range(10), skipped={4: "given up", 5: "given up"})]
+    assert work(anew, ledger)(Part(0, PART.ranges[:1]), iter(batches)).ended
+    assert {*anew.sendings} == {"plan-1"}
+    assert {*deliver_elsewhere(ledger)} == {"other-0"}
+
+
+def deliver_elsewhere(ledger: Ledger) -> list[str]:
+    """What a part of another plan is sent as."""
+    inbox = Inbox()
+    other = replace(work(inbox, ledger), plan="other")
+    assert other(Part(1, (Range("a", -1, 1),)), iter([slots("a", range(2))])).ended
+    return inbox.sendings
 
 
 def test_many_small_queues_are_committed_together(ledger: Ledger) -> None:

@@ -3,14 +3,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from stream_sort.replay.jobs import interrupts
 from stream_sort.replay.jobs.interrupts import interrupts_told, interrupts_wait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +41,72 @@ def test_ctrl_c_is_answered_at_once(capfd: pytest.CaptureFixture[str]) -> None:
         job()
     assert said[0].startswith("stream-sort: stopping")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def call_java(work: Callable[[], object]) -> None:
+    """As a function of the library that speaks with Java."""
+    names: dict[str, Any] = {"__name__": "py4j.java_gateway"}
+    exec("def call(work): work()", names)
+    names["call"](work)
+
+
+def test_ctrl_c_lets_a_call_to_java_end_first() -> None:
+    ended = []
+
+    def job() -> None:
+        with interrupts_told():
+            call_java(lambda: (press(), time.sleep(0.2), ended.append("the call")))
+            time.sleep(30)
+            ended.append("the job")
+
+    with pytest.raises(KeyboardInterrupt):
+        job()
+    assert ended == ["the call"]
+
+
+def test_a_job_that_ends_before_ctrl_c_could_stop_it_was_interrupted_all_the_same() -> None:
+    with pytest.raises(KeyboardInterrupt), interrupts_told():
+        call_java(press)
+
+
+def test_what_an_interrupted_job_fails_with_is_no_news() -> None:
+    def fail() -> None:
+        press()
+        raise OSError("no connection")
+
+    with pytest.raises(KeyboardInterrupt), interrupts_told():
+        call_java(fail)
+
+
+def test_pressed_again_ctrl_c_lets_the_job_tidy_up() -> None:
+    tidy = []
+
+    def job() -> None:
+        with interrupts_told():
+            try:
+                press()
+            finally:
+                press()
+                tidy.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        job()
+    assert tidy
+
+
+def test_pressed_again_much_later_ctrl_c_breaks_off_what_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "PATIENCE", 0.0)
+
+    def job() -> None:
+        with interrupts_told():
+            try:
+                press()
+            finally:
+                press()
+                pytest.fail("it hangs for ever")
+
+    with pytest.raises(KeyboardInterrupt):
+        job()
 
 
 def test_while_spark_starts_ctrl_c_is_answered_and_waits(capfd: pytest.CaptureFixture[str]) -> None:

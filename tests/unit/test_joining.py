@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
-from stream_sort.errors import SettingsError, Trimmed
+from stream_sort.errors import JoinRefused, Trimmed
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.backfill.joining import Join
 from stream_sort.replay.backfill.ledger import Ledger
@@ -16,6 +16,7 @@ from stream_sort.replay.jobs.plan import Plan
 from stream_sort.replay.ranges import Part, Range
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 PLAN = Plan({}, (Part(0, (Range("ada", -1, 19),)),), 1.0)
@@ -89,5 +90,84 @@ def test_a_place_that_another_job_holds_by_now_is_not_joined(bench: Bench) -> No
     bench.sorter.put_many({"queue": "bob", "seq": seq} for seq in range(10))
     bench.join.hold(other, Ledger(Storage(str(bench.folder / "elsewhere"))))
     both = Plan({}, (Part(0, (Range("ada", -1, 19), Range("bob", -1, 4))),), 1.0)
-    with pytest.raises(SettingsError, match="'live' is held by another backfill in queue 'bob'"):
+    with pytest.raises(JoinRefused, match="'live' is held by another backfill in queue 'bob'"):
         bench.join.join(both, bench.ledger)
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Bench:
+    """A bench whose consumer is held where the replay begins; nothing is joined yet."""
+    held = Bench(tmp_path)
+    held.join.check(PLAN, held.ledger)
+    held.join.hold(PLAN, held.ledger)
+    return held
+
+
+def reset_to_latest(held: Bench) -> None:
+    held.put(20, 40)
+    list(held.consumer.reset("latest", force=True))
+
+
+MOVES: dict[str, Callable[[Bench], object]] = {
+    "seq 19: ": lambda held: held.consumer.catch_up("ada"),
+    "seq 39: ": reset_to_latest,
+}
+
+
+@pytest.mark.parametrize("told", MOVES)
+def test_a_consumer_that_was_moved_while_it_was_held_is_refused_however_often_it_is_tried(
+    held: Bench, told: str
+) -> None:
+    MOVES[told](held)
+    stands = held.consumer.checkpoint("ada")
+    for _ in range(2):
+        with pytest.raises(JoinRefused, match=f"already has a checkpoint in queue 'ada', {told}others have moved it"):
+            held.join.join(PLAN, held.ledger)
+        with pytest.raises(JoinRefused, match="To begin anew, take another --consumer and another --checkpoint"):
+            held.join.check(PLAN, held.ledger, begins=False)
+    assert held.consumer.checkpoint("ada") == stands
+
+
+class Busy(Storage):
+    """Files among which a join begins just before somebody else does something."""
+
+    __slots__ = ("at_join",)
+
+    def put_if_absent(self, name: str, content: bytes) -> bool:
+        put = super().put_if_absent(name, content)
+        if put:
+            self.at_join()
+        return put
+
+
+def busy(held: Bench, at_join: Callable[[], object]) -> Ledger:
+    storage = Busy(held.ledger.storage.uri)
+    object.__setattr__(storage, "at_join", at_join)
+    return Ledger(storage)
+
+
+@pytest.mark.parametrize("told", MOVES)
+def test_a_consumer_that_is_moved_while_it_is_joined_is_refused_however_often_it_is_tried(
+    held: Bench, told: str
+) -> None:
+    with pytest.raises(JoinRefused, match=told):
+        held.join.join(PLAN, busy(held, lambda: MOVES[told](held)))
+    for _ in range(2):
+        with pytest.raises(JoinRefused, match=told):
+            held.join.join(PLAN, held.ledger)
+
+
+def test_of_two_runs_that_join_at_once_both_find_it_joined(held: Bench) -> None:
+    assert held.join.join(PLAN, busy(held, lambda: held.join.join(PLAN, held.ledger))) == 1
+    assert held.consumer.checkpoint("ada") == 19
+
+
+def test_a_run_that_comes_last_finds_it_joined_though_the_consumer_went_on(held: Bench) -> None:
+    def join_and_go_on() -> None:
+        held.join.join(PLAN, held.ledger)
+        held.ledger.finish({"finished_at": 1.0, "queues": []})
+        held.put(20, 40)
+        held.consumer.catch_up("ada")
+
+    assert held.join.join(PLAN, busy(held, join_and_go_on)) == 1
+    assert held.consumer.checkpoint("ada") == 39

@@ -56,6 +56,48 @@ def test_a_run_whose_process_is_dead_is_taken_over_at_once_and_may_commit_no_mor
     assert Ledger(storage).records() == {}
 
 
+def test_what_a_run_that_was_followed_still_writes_takes_nothing_back(storage: Storage) -> None:
+    class Held(Ledger):
+        """The ledger of a run that stands still between its check and its write, while another one does the part."""
+
+        def check_lease(self) -> None:
+            super().check_lease()
+            clock.move(2 * EXPIRY)
+            follower = Ledger(storage, take(storage, clock, "there"))
+            assert follower.record(0) is None
+            follower.commit(Record(0, (), ended=True))
+
+    clock = MovableClock()
+    Held(storage, take(storage, clock)).commit(Record(0, (), ended=False))
+    ledger = Ledger(storage)
+    assert ledger.record(0) == Record(0, (), ended=True)
+    assert ledger.records() == {0: Record(0, (), ended=True)}
+
+
+def test_a_lease_is_above_those_of_all_records_though_its_files_were_deleted(storage: Storage) -> None:
+    ledger, clock = Ledger(storage), MovableClock()
+    assert ledger.last_lease() == 0
+    take(storage, clock).release()
+    second = take(storage, clock)
+    Ledger(storage, second).commit(Record(0, (), ended=False))
+    storage.delete(second.name)
+    third = Lease.take(storage, above=ledger.last_lease(), clock=clock)
+    third.check()
+    assert third.number == 3
+
+
+def test_of_the_records_of_a_part_that_of_the_last_lease_counts_and_one_without_a_lease_least(storage: Storage) -> None:
+    class Unchecked(Ledger):
+        def check_lease(self) -> None:
+            """As if each had looked while it was the last."""
+
+    ledger, lease = Ledger(storage), take(storage, MovableClock())
+    ledger.commit(Record(0, (), ended=False))
+    for number in (10_000_000, 9_999_999, 1):
+        Unchecked(storage, replace(lease, number=number)).commit(Record(0, (), ended=True, size=number))
+        assert ledger.record(0) == ledger.records()[0] == Record(0, (), ended=True, size=10_000_000)
+
+
 def test_a_run_on_another_machine_is_taken_over_when_it_was_not_seen_for_long(storage: Storage) -> None:
     clock = MovableClock()
     first = take(storage, clock, machine="there", pid=dead_process())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,6 +42,12 @@ def test_records_come_back_as_they_were_written_last(ledger: Ledger) -> None:
     again = pickle.loads(pickle.dumps(ledger))
     assert again.record(7) == Record(7, (TALLY, Tally("b", 0, 2, 0)), ended=True)
     assert sorted(again.records()) == [7, 12]
+
+
+def test_a_record_of_before_it_was_told_how_often_a_queue_was_begun_is_read() -> None:
+    wire = replace(TALLY, again=2).wire()
+    assert Tally.from_wire(wire).again == 2
+    assert Tally.from_wire(wire[:-1]) == TALLY
 
 
 def test_a_damaged_record_is_named(ledger: Ledger) -> None:

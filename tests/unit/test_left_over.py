@@ -33,5 +33,5 @@ def test_a_queue_with_a_hole_is_delivered_again_unless_the_hole_was_skipped_for_
     ledger.commit(Record(0, (HOLED, WHOLE), ended=True, skips=skipped_then))
     left, records = left_over(options, PLAN, ledger, holes_stay=False)
     assert left == ([Part(0, (Range("a", -1, 9),))] if again else [])
-    assert records[0].tallies == ((Tally("a", -1, 9, -1) if again else HOLED), WHOLE)
+    assert records[0].tallies == ((Tally("a", -1, 9, -1, again=1) if again else HOLED), WHOLE)
     assert ledger.record(0) == records[0]

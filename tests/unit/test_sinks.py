@@ -182,6 +182,12 @@ def test_names_are_the_same_in_every_process() -> None:
     assert deduplication_id("ada", 7) == "b2820fa7945e91f7aa5854595c608d580222a08fdc37009407c0cca0c8cfa7fb"
 
 
+def test_a_sending_with_a_name_has_deduplication_ids_of_its_own() -> None:
+    ids = {deduplication_id(queue, seq, sending) for queue in ("a", "b:1") for seq in (1, 2) for sending in ("", "x")}
+    assert len(ids) == 8
+    assert deduplication_id("a", 1, "x") == deduplication_id("a", 1, "x")
+
+
 def test_deduplication_ids_differ_where_queue_or_seq_do() -> None:
     places = [("a", 1), ("a", 11), ("a1", 1), ("1:a", 1), ("a", -1), ("b", 1)]
     assert len({deduplication_id(queue, seq) for queue, seq in places}) == len(places)

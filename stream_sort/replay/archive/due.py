@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import first_checkpoint
 from stream_sort.errors import SettingsError
+from stream_sort.replay.archive.folders import AT_ONCE, Looker
 from stream_sort.replay.archive.manifest import folder_of
-from stream_sort.replay.archive.origin import AT_ONCE
-from stream_sort.replay.archive.shelf import Damage, Shelf, settled, with_data
+from stream_sort.replay.archive.plan import is_written
+from stream_sort.replay.archive.shelf import settled, with_data
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from stream_sort.core.consumption import Checkpoint, Subscription
     from stream_sort.core.records import Cursor
     from stream_sort.ports import ControlStore
-    from stream_sort.ports.archive import ArchiveMarks
+    from stream_sort.ports.archive import Archived, ArchiveMarks
+    from stream_sort.replay.archive.plan import SegmentPlan
+    from stream_sort.replay.archive.shelf import Damage, Shelf
     from stream_sort.replay.files.storage import Storage
 
 TOGETHER = 100
@@ -29,22 +33,49 @@ TOGETHER = 100
 class Due:
     """How a queue stands: archived up to `after`, consumed by all up to `consumed`.
 
-    `watermark` is None where the control table has none; `held_by` is the consumer that is furthest behind. Where the
+    `mark` is None where the control table has none; `held_by` is the consumer that is furthest behind. Where the
     archive has lost something, `after` is before that, and `lost` how far it went; what it was may be known.
+    `unfinished` is where a plan begins that is not finished, `unmarked` are those that only lack their marks. `begin`
+    is where the first plan begins that is there.
     """
 
     cursor: Cursor
     after: int
     consumed: int
-    watermark: int | None = None
+    mark: Archived | None = None
     held_by: str = ""
     lost: int | None = None
     damage: Damage | None = None
+    unfinished: int | None = None
+    unmarked: tuple[SegmentPlan, ...] = ()
+    begin: int | None = None
 
     @property
     def queue(self) -> str:
         """The queue."""
         return self.cursor.queue
+
+    @property
+    def began(self) -> int:
+        """After which seq the archive begins: what is stored up to there is none of its."""
+        known = [self.after, *([] if self.begin is None else [self.begin - 1])]
+        return min([*known, *([] if self.mark is None or self.mark.began is None else [self.mark.began])])
+
+    @property
+    def lacks_watermark(self) -> bool:
+        """Whether it is archived, and no watermark says so: a run died before it was set, or the archive was moved."""
+        return self.mark is None and self.after > self.began and not self.problem
+
+    @property
+    def unmarked_segments(self) -> int:
+        """The segments of plans that only lack their marks; those beyond `after` are yet to be counted."""
+        return sum(len(plan.ends) for plan in self.unmarked if plan.through <= self.after)
+
+    def step(self, wanted: Range) -> Range:
+        """What one plan may hold of a range: none goes over the first one that is there."""
+        if self.begin is None or wanted.after >= self.begin - 1:
+            return wanted
+        return Range(wanted.queue, wanted.after, min(wanted.through, self.begin - 1))
 
     @property
     def range(self) -> Range:
@@ -59,9 +90,14 @@ class Due:
             return f"the archive is damaged: {self.damage.problem}"
         if self.after >= self.cursor.start:
             return ""
+        if self.unfinished is not None:
+            return (
+                f"it is trimmed up to seq {self.cursor.start}, and the plan from seq {self.unfinished} on is not "
+                "marked as finished, nor are all its segments there. Put them back from a backup"
+            )
         return (
             f"it is archived up to seq {self.after} and trimmed up to {self.cursor.start}: what is between is in "
-            "neither. Put it back from a backup, or begin another archive"
+            "neither, or its plan is lost. Put back what is missing from a backup, or begin another archive"
         )
 
 
@@ -82,9 +118,9 @@ class Ledgers:
 
     def _some(self, cursors: Sequence[Cursor], consumers: Sequence[Subscription]) -> Iterator[Due]:
         queues = [cursor.queue for cursor in cursors]
-        marks = self.marks.watermarks(queues)
+        marks = self.marks.archived(queues)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            shelves = list(pool.map(self._shelf, queues))
+            shelves = list(pool.map(self._shelf, cursors))
         rows = {consumer.name: self.control.checkpoints(consumer.name, queues) for consumer in consumers}
         for cursor, shelf in zip(cursors, shelves, strict=True):
             queue = cursor.queue
@@ -92,13 +128,22 @@ class Ledgers:
             slowest = min(behind, key=behind.__getitem__, default="")
             consumed = min([cursor.position, *behind.values()])
             held_by = slowest if consumed < cursor.position else ""
-            after, lost = _archived(cursor, shelf, marks.get(queue))
-            self._check_end(cursor, after if lost is None else lost)
-            yield Due(cursor, after, consumed, marks.get(queue), held_by, lost, shelf.damage())
+            yield self._due(Due(cursor, cursor.start, consumed, marks.get(queue), held_by), shelf)
 
-    def _shelf(self, queue: str) -> Shelf:
+    def _due(self, due: Due, shelf: Shelf) -> Due:
+        """How a queue stands, once the archive was looked at."""
+        damage = shelf.damage(due.mark.began if due.mark else None)
+        after, lost = _archived(due, shelf, damage)
+        self._check_end(due.cursor, after if lost is None else lost)
+        found = replace(due, after=after, lost=lost, damage=damage, begin=shelf.begin)
+        return replace(found, unfinished=shelf.unfinished, unmarked=shelf.unmarked)
+
+    def _shelf(self, cursor: Cursor) -> Shelf:
+        folder = folder_of(cursor.queue)
+        looker = Looker(self.storage.read, partial(is_written, self.storage), cursor.position)
+
         def look() -> Shelf:
-            return Shelf.of(with_data(self.storage.list(folder_of(queue))))
+            return looker.look(folder, with_data(self.storage.list(folder)))
 
         return settled(look(), look)
 
@@ -110,18 +155,18 @@ class Ledgers:
             )
 
 
-def _archived(cursor: Cursor, shelf: Shelf, watermark: int | None) -> tuple[int, int | None]:
+def _archived(due: Due, shelf: Shelf, damage: Damage | None) -> tuple[int, int | None]:
     """Up to where the archive is whole, and how far it went where that is further."""
-    damage, end = shelf.damage(), shelf.end
-    known = [one for one in (end, watermark) if one is not None]
+    mark, end = due.mark, shelf.end
+    known = [*([] if end is None else [end]), *([] if mark is None else [mark.watermark])]
     if damage is not None:
         return damage.after, max(known, default=damage.after)
-    if watermark is None:
+    if mark is None:
         # A new archive, or one that was moved: its watermark is under its old address.
-        return (cursor.start if end is None else end), None
+        return (due.cursor.start if end is None else end), None
     if end is None:
-        return cursor.first_seq - 1, watermark
-    return min(end, watermark), (watermark if end < watermark else None)
+        return (due.cursor.first_seq - 1 if mark.began is None else mark.began), mark.watermark
+    return min(end, mark.watermark), (mark.watermark if end < mark.watermark else None)
 
 
 def _checkpoint(consumer: Subscription, row: Checkpoint | None, cursor: Cursor) -> int:

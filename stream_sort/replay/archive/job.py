@@ -9,10 +9,14 @@ from __future__ import annotations
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from stream_sort.errors import ArchiveDamaged
+from stream_sort.ports.archive import Archived
+from stream_sort.replay.archive.folders import AT_ONCE
 from stream_sort.replay.archive.options import ArchiveOptions, archive_parser, options_of
-from stream_sort.replay.archive.origin import AT_ONCE
 from stream_sort.replay.archive.owner import Owner
 from stream_sort.replay.archive.plan import SegmentPlan, fix, is_written, mark_finished
 from stream_sort.replay.archive.report import Accounts, planned
@@ -20,7 +24,7 @@ from stream_sort.replay.archive.trim import Bounds, TrimQueues
 from stream_sort.replay.archive.work import WriteSegments
 from stream_sort.replay.jobs.estimate import estimate
 from stream_sort.replay.jobs.files import check_writable
-from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, complain, run_main
+from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
 from stream_sort.replay.jobs.origins import paced
 from stream_sort.replay.jobs.plan import Plan
 from stream_sort.replay.jobs.progress import Progress
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.replay.archive.due import Due, Ledgers
+    from stream_sort.replay.jobs.options import Confirm
     from stream_sort.replay.jobs.places import FindNearby
     from stream_sort.replay.jobs.report import Report
 
@@ -75,8 +80,9 @@ class _Run:
         self._owner.check(options.storage)
         self._ledgers: Ledgers = options.ledgers()
         self._bounds = Bounds(options.access, self._ledgers.control) if options.trim else None
-        self._dues = self._ledgers.due(options.access.cursors(options.selection))
+        self._dues = self._marked(self._ledgers.due(options.access.cursors(options.selection)))
         self.accounts = Accounts.of(self._dues)
+        self.accounts.resumed = sum(due.unmarked_segments for due in self._dues)
         self.accounts.no_consumers = not self._ledgers.control.consumers()
         origin = TableOrigin(options.access, consistent=options.consistent)
         if options.max_read_units is not None:
@@ -104,17 +110,35 @@ class _Run:
         if self._bounds is None:
             return
         through = {due.queue: min(self.accounts.queues[due.queue].through, due.consumed) for due in self._dues}
-        wanted = [(due.cursor, through[due.queue]) for due in self._dues if not due.problem]
+        wanted = [
+            (due.cursor, Range(due.queue, due.began, through[due.queue])) for due in self._dues if not due.problem
+        ]
         task = TrimQueues(self._options.access, self._options.control_table, self._options.storage)
         for answers in self._on_executors(self._bounds.of(wanted), task):
             for answer in answers:
                 self.accounts.take_trimmed(answer)
 
+    def _marked(self, dues: list[Due]) -> list[Due]:
+        """How queues stand once finished plans have their marks, and whatever is archived has a watermark."""
+        wanting = [due for due in dues if due.unmarked or due.lacks_watermark]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            again = {due.queue: due for due in pool.map(self._mark, wanting)}
+        return [again.get(due.queue, due) for due in dues]
+
+    def _mark(self, due: Due) -> Due:
+        for plan in due.unmarked:
+            mark_finished(self._options.storage, plan)
+        if not due.lacks_watermark:
+            return due
+        self._ledgers.marks.set_watermark(due.queue, None, due.after, began=due.began)
+        return replace(due, mark=Archived(due.after, due.began))
+
     def _write_plans(self, ranges: Iterable[Range], progress: Progress) -> list[SegmentPlan]:
         """Write the segments of the plan that counts in each queue; those that an earlier run has finished are done."""
-        wanted = [SegmentPlan.of(one, self._options.segment_rows) for one in ranges]
+        steps = (self.accounts.queues[one.queue].due.step(one) for one in ranges)
+        wanted = [SegmentPlan.of(one, self._options.segment_rows) for one in steps]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = list(pool.map(self._fix, wanted))
+            found = [one for one in pool.map(self._fix, wanted) if one is not None]
         plans = {plan.queue: plan for plan, _ in found}
         missing = {plan.queue: set(segments) for plan, segments in found}
         self.accounts.resumed += sum(len(plan.ends) - len(segments) for plan, segments in found)
@@ -129,10 +153,14 @@ class _Run:
             progress.add(sum(len(answer.held) for answer in answers))
         return list(plans.values())
 
-    def _fix(self, wanted: SegmentPlan) -> tuple[SegmentPlan, list[Range]]:
-        """The plan that counts, and those of its segments that are to be written."""
+    def _fix(self, wanted: SegmentPlan) -> tuple[SegmentPlan, list[Range]] | None:
+        """The plan that counts, and those of its segments that are to be written; None if it cannot be followed."""
         storage = self._options.storage
-        plan, is_new = fix(storage, wanted)
+        try:
+            plan, is_new = fix(storage, wanted)
+        except ArchiveDamaged as error:
+            self.accounts.queues[wanted.queue].problem = f"the archive is damaged: {error}"
+            return None
         return plan, [held for held in plan.segments if is_new or not is_written(storage, held)]
 
     def _on_executors(self, ranges: list[Range], task: Callable[[Part], list[Any]]) -> Iterator[list[Any]]:
@@ -150,18 +178,25 @@ class _Run:
         """Somebody else may have moved it as far, or further, meanwhile."""
         account = self.accounts.queues[plan.queue]
         mark_finished(self._options.storage, plan)
-        old = account.due.watermark if account.through == account.due.after else account.through
-        self._ledgers.marks.set_watermark(plan.queue, old, plan.through)
+        due, mark = account.due, account.due.mark
+        there = None if mark is None else mark.watermark
+        old = there if account.through == due.after else account.through
+        self._ledgers.marks.set_watermark(
+            plan.queue, old, plan.through, began=due.began if mark is None else mark.began
+        )
         account.through = plan.through
 
 
-def main(argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None, confirm: Confirm | None = None
+) -> int:
     """The command; returns its exit code."""
     resume = "run it again, it goes on where it was"
-    return run_main(archive_parser(), _command, argv, resume=resume, find_nearby=find_nearby)
+    run = partial(_command, confirm=confirm)
+    return run_main(archive_parser(), run, argv, resume=resume, find_nearby=find_nearby)
 
 
-def _command(given: argparse.Namespace) -> int:
+def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
     options = options_of(given)
     check_report_file(given.report)
     if given.dry_run:
@@ -169,6 +204,9 @@ def _command(given: argparse.Namespace) -> int:
     else:
         check_writable("--archive", given.archive)
         Owner.of(options.access).check(options.storage)
+        if options.trim:
+            what = f"Delete for good, from table {given.items_table}, what is in {given.archive} and consumed by all."
+            ask_first(what, given, confirm)
         # Spark takes seconds to start; what is wrong with the options is said before.
         from stream_sort.replay.jobs.session import spark_session  # noqa: PLC0415
 

@@ -71,6 +71,7 @@ def archive_parser() -> JobParser:
         "--min-rows", type=positive, default=1, metavar="N", help="leave queues with less to archive for later"
     )
     job.add_argument("--trim", action="store_true", help="then delete from the items table what is archived")
+    job.add_argument("--yes", "-y", action="store_true", help="trim without asking; a script never asks")
     job.add_argument("--dry-run", action="store_true", help="print the plan and its cost, write nothing")
     add_running(parser, SEGMENT_ROWS)
     return parser

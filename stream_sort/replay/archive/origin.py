@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput
+from stream_sort.replay.archive.folders import AT_ONCE, folders
 from stream_sort.replay.archive.manifest import (
     DATA,
     LOST,
@@ -22,7 +23,7 @@ from stream_sort.replay.archive.manifest import (
     parse,
 )
 from stream_sort.replay.archive.segments import check_bytes, read_segment
-from stream_sort.replay.archive.shelf import UNFINISHED, folders, unfinished_notes
+from stream_sort.replay.archive.shelf import UNFINISHED, unfinished_notes
 from stream_sort.replay.ranges import Range, joined
 from stream_sort.replay.selection import Selection, clipped
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.origin import Work
     from stream_sort.replay.ranges import Part
-
-AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ class ArchiveOrigin:
     def _checked(self, names: Sequence[str]) -> Iterator[str]:
         """The manifests among some names; raises at what was lost."""
         there = set(names)
-        for folder in folders(names, self.storage.list):
+        for folder in folders(names, self.storage.list, self.storage.read):
             for name in folder.manifests:
                 data = name.removesuffix(MANIFEST) + DATA
                 if data not in there and not self.storage.exists(data):

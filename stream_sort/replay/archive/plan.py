@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import ArchiveDamaged, FileMissing
-from stream_sort.replay.archive.manifest import MANIFEST, PLANS, folder_of, parse, segment_name
+from stream_sort.replay.archive.manifest import LOST, MANIFEST, PLANS, folder_of, parse, segment_name
 from stream_sort.replay.archive.shelf import Finished
 from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.files.paths import encode_seq
 from stream_sort.replay.ranges import Range, range_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream_sort.replay.files.storage import Storage
 
 FORMAT = "stream_sort archive plan"
@@ -38,9 +40,19 @@ class SegmentPlan:
         return cls(due.queue, due.after, (*ends, due.through))
 
     @property
+    def first(self) -> int:
+        """Where it begins."""
+        return self.after + 1
+
+    @property
     def through(self) -> int:
         """How far it goes."""
         return self.ends[-1]
+
+    @property
+    def finished(self) -> Finished:
+        """What its mark says."""
+        return Finished(self.first, self.through, len(self.ends))
 
     @property
     def segments(self) -> list[Range]:
@@ -51,16 +63,12 @@ class SegmentPlan:
     @property
     def name(self) -> str:
         """The name of the plan's file: one for each place where a run can begin."""
-        return f"{self._folder}{encode_seq(self.after + 1)}{MANIFEST}"
+        return plan_name(folder_of(self.queue), self.first)
 
     @property
     def mark(self) -> str:
         """The name of the file that says that all its segments were written."""
-        return self._folder + Finished(self.after + 1, self.through, len(self.ends)).file_name
-
-    @property
-    def _folder(self) -> str:
-        return folder_of(self.queue).rstrip("/") + PLANS
+        return _plans_in(folder_of(self.queue)) + self.finished.file_name
 
     def text(self) -> bytes:
         """The plan as it is stored."""
@@ -72,10 +80,16 @@ def fix(storage: Storage, plan: SegmentPlan) -> tuple[SegmentPlan, bool]:
     """The plan that counts, and whether it is new: an earlier one from the same place stays."""
     if storage.put_if_absent(plan.name, plan.text()):
         return plan, True
-    there = _parsed(storage.read(plan.name), storage.address(plan.name))
-    if (there.queue, there.after) != (plan.queue, plan.after):
-        raise ArchiveDamaged(storage.address(plan.name), "it is the plan of another range; two archives were mixed")
-    return there, False
+    return stored_plan(storage.read, folder_of(plan.queue), plan.first), False
+
+
+def stored_plan(read: Callable[[str], bytes], folder: str, first: int) -> SegmentPlan:
+    """The plan that begins at a seq, in a queue's folder; ArchiveDamaged for what is none, or another one's."""
+    name = plan_name(folder, first)
+    plan = _parsed(read(name), name)
+    if (folder_of(plan.queue), plan.first) != (folder, first):
+        raise ArchiveDamaged(name, "it is the plan of another range; two archives were mixed")
+    return plan
 
 
 def mark_finished(storage: Storage, plan: SegmentPlan) -> None:
@@ -94,6 +108,15 @@ def is_written(storage: Storage, held: Range) -> bool:
     return manifest.range == held and storage.size(manifest.data_name) == manifest.size
 
 
+def plan_name(folder: str, first: int) -> str:
+    """The name of the plan that begins at a seq."""
+    return f"{_plans_in(folder)}{encode_seq(first)}{MANIFEST}"
+
+
+def _plans_in(folder: str) -> str:
+    return folder.rstrip("/") + PLANS
+
+
 def _parsed(content: bytes, address: str) -> SegmentPlan:
     try:
         document = value_of(content)
@@ -102,7 +125,7 @@ def _parsed(content: bytes, address: str) -> SegmentPlan:
         sound = all(len(range_of(held.queue, held.after, held.through)) > 0 for held in plan.segments)
         sound = sound and plan.through > plan.after
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ArchiveDamaged(address, f"it is no plan of an archive run ({error}); delete it and run again") from error
+        raise ArchiveDamaged(address, f"it is no plan of an archive run ({error}); {LOST}") from error
     if kind != (FORMAT, VERSION) or not sound:
-        raise ArchiveDamaged(address, f"it is no plan that version {VERSION} can follow; delete it and run again")
+        raise ArchiveDamaged(address, f"it is no plan that version {VERSION} can follow; {LOST}")
     return plan

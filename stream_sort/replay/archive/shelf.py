@@ -1,22 +1,24 @@
 """What the names in a queue's folder tell: what was planned, what is finished, and whether all of that is there. Pure.
 
-The mark of a finished plan tells in its name where the plan begins and ends, and how many segments it has: a listing is
-enough to see that one of them was lost.
+A plan is finished when all its segments are there. Its mark tells in its name where it begins and ends, and how many
+segments it has: from then on, a listing is enough to see that one of them was lost.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from stream_sort.replay.archive.manifest import DATA, LOST, MANIFEST, PLANS, QUEUES, first_seq, is_manifest
-from stream_sort.replay.files.paths import decode_queue, decode_seq, encode_seq
+from stream_sort.core.message import MAX_SEQ
+from stream_sort.replay.archive.manifest import DATA, LOST, MANIFEST, PLANS, first_seq, is_manifest
+from stream_sort.replay.files.paths import decode_seq, encode_seq
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Mapping
+
+    from stream_sort.replay.archive.plan import SegmentPlan
 
 _FINISHED = re.compile(r"(-?[0-9]{19})\.(-?[0-9]{19})\.([0-9]+)\.done")
 # Queues that are named in notes.
@@ -41,7 +43,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is not whole, from `after` on; with its plan there, it can be written again as it was."""
+    """What is not whole, from `after` on; where it is `planned`, it can be written again from the table."""
 
     after: int
     problem: str
@@ -50,11 +52,18 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The plans, the marks and the segments of one queue; plans and segments by their first seqs."""
+    """The plans, the marks and the segments of one queue; plans and segments by their first seqs.
+
+    Of plans that were read: `unmarked` are those that are finished all the same, `wrong` says what cannot be relied on,
+    and `queue` whose they are.
+    """
 
     plans: tuple[int, ...]
     finished: tuple[Finished, ...]
     segments: tuple[int, ...]
+    unmarked: tuple[SegmentPlan, ...] = ()
+    wrong: Mapping[int, str] = field(default_factory=dict)
+    queue: str = ""
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Shelf:
@@ -75,31 +84,84 @@ class Shelf:
         return self.plans[0] - 1 if self.plans else None
 
     @property
+    def begin(self) -> int | None:
+        """Where its first plan begins, None if there is none."""
+        return min((*self.plans[:1], *(mark.first for mark in self.finished[:1])), default=None)
+
+    @property
     def readable(self) -> tuple[int, ...]:
         """The segments but for those of an unfinished plan: they come in any order, and may never be all there."""
-        if not self.is_unfinished:
+        if not self.plans or self.plans[-1] in self._marks:
             return self.segments
         return self.segments[: bisect_left(self.segments, self.plans[-1])]
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the newest plan is not finished: its run has died, or is under way."""
-        return bool(self.plans) and self.plans[-1] not in {mark.first for mark in self.finished}
+        """Whether the newest plan is not finished."""
+        return self.unfinished is not None
 
-    def damage(self) -> Damage | None:
-        """The first thing that was there, and is not any more. The newest plan may be unfinished."""
-        marks = {mark.first: mark for mark in self.finished}
+    @property
+    def unfinished(self) -> int | None:
+        """Where the newest plan begins, if it is not finished: its run has died, or is under way."""
+        if not self.plans or self.plans[-1] in self._marks or self.plans[-1] in self.wrong:
+            return None
+        return self.plans[-1]
+
+    def in_doubt(self, released: int = MAX_SEQ) -> tuple[int, ...]:
+        """Where plans begin that have to be read: they have no mark, or one that says more than there is."""
+        marks = self._marks
+        return tuple(first for first in self.plans if first not in marks or self._is_doubted(marks[first], released))
+
+    def knowing(self, plans: Iterable[SegmentPlan], whole: Iterable[SegmentPlan], wrong: Mapping[int, str]) -> Shelf:
+        """The shelf once plans were read, of which some have all their segments, and others cannot be read."""
+        known, marks = list(plans), self._marks
+        lies = {plan.first: marks[plan.first] for plan in known if marks.get(plan.first) not in {None, plan.finished}}
+        wrong = {**wrong, **{plan.first: _told(lies[plan.first], plan) for plan in known if plan.first in lies}}
+        unmarked = tuple(plan for plan in whole if plan.first not in marks)
+        trusted = (mark for mark in self.finished if mark.first not in wrong)
+        finished = tuple(sorted((*trusted, *(plan.finished for plan in unmarked))))
+        queue = known[0].queue if known else ""
+        return replace(self, finished=finished, unmarked=unmarked, wrong=wrong, queue=queue)
+
+    def damage(self, began: int | None = None) -> Damage | None:
+        """The first thing that was there, and is not any more. The newest plan may be unfinished.
+
+        `began` is where the archive began, if that is known.
+        """
+        marks = self._marks
         begun = sorted({*marks, *self.plans})
+        if began is not None and begun and begun[0] > began + 1:
+            return self._beheaded(began, begun)
         end: int | None = None
         for first in begun:
             if end is not None and first != end + 1:
                 return Damage(end, f"after seq {end} no plan goes on, and there is one from seq {first}; {LOST}")
+            if first in self.wrong:
+                return Damage(first - 1, self.wrong[first])
             mark = marks.get(first)
             problem = self._missing(mark) if mark else _UNMARKED if first != begun[-1] else ""
             if problem:
                 return Damage(first - 1, f"from seq {first} on, {problem}; {LOST}", first in self.plans)
             end = mark.through if mark else None
         return None
+
+    @property
+    def _marks(self) -> dict[int, Finished]:
+        return {mark.first: mark for mark in self.finished}
+
+    def _beheaded(self, began: int, begun: list[int]) -> Damage:
+        """The loss of the beginning. It is planned anew, unless that could overlap what is left."""
+        left = bisect_left(self.segments, begun[0])
+        told = f"it began at seq {began + 1}, and its first plan that is there begins at seq {begun[0]}; {LOST}"
+        if left:
+            told += (
+                f". Where nothing before seq {begun[0]} was trimmed, the {left} segments before it may be deleted "
+                "instead: archive writes them again"
+            )
+        return Damage(began, told, planned=not left and {*begun} <= {*self.plans})
+
+    def _is_doubted(self, mark: Finished, released: int) -> bool:
+        return mark.through > released or bool(self._missing(mark))
 
     def _missing(self, mark: Finished) -> str:
         found = bisect_right(self.segments, mark.through) - bisect_left(self.segments, mark.first)
@@ -108,33 +170,15 @@ class Shelf:
         return f"{mark.segments - found} of the {mark.segments} segments up to seq {mark.through} are missing"
 
 
-_UNMARKED = "a plan is not marked as finished, and another one follows it"
+_UNMARKED = "a plan is not marked as finished, not all its segments are there, and another one follows it"
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """What there is to read of one queue: its manifests, and what is damaged. What a run still writes is left out."""
-
-    name: str
-    manifests: tuple[str, ...]
-    damage: Damage | None
-    unfinished: bool
-
-    @property
-    def queue(self) -> str:
-        """Whose folder it is; empty if that cannot be told."""
-        return decode_queue(self.name.removeprefix(QUEUES).rstrip("/")) or ""
-
-
-def folders(names: Iterable[str], look: Callable[[str], Iterable[str]]) -> Iterator[Folder]:
-    """The folders of some names; `look` lists a folder again."""
-    by_folder: dict[str, list[str]] = {}
-    for name in names:
-        by_folder.setdefault(QUEUES + name.removeprefix(QUEUES).partition("/")[0] + "/", []).append(name)
-    for folder, held in by_folder.items():
-        shelf = settled(Shelf.of(held), partial(_shelf, look, folder))
-        manifests = tuple(f"{folder}{encode_seq(first)}{MANIFEST}" for first in shelf.readable)
-        yield Folder(folder, manifests, shelf.damage(), shelf.is_unfinished)
+def _told(mark: Finished, plan: SegmentPlan) -> str:
+    return (
+        f"the mark {mark.file_name} says {mark.segments} segments up to seq {mark.through}, and its plan "
+        f"{len(plan.ends)} up to seq {plan.through}: one of them was changed; {LOST}. A mark may be deleted: where all "
+        "segments of its plan are there, archive makes it again"
+    )
 
 
 def unfinished_notes(queues: Iterable[str]) -> tuple[str, ...]:
@@ -162,7 +206,3 @@ def with_data(names: Iterable[str]) -> list[str]:
     """The names without the manifests whose segments are missing."""
     there = set(names)
     return [name for name in names if not is_manifest(name) or name.removesuffix(MANIFEST) + DATA in there]
-
-
-def _shelf(look: Callable[[str], Iterable[str]], folder: str) -> Shelf:
-    return Shelf.of(look(folder))

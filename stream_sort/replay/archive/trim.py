@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from stream_sort.core.message import same_value
 from stream_sort.errors import NotConsumed, StreamSortError
-from stream_sort.replay.archive.origin import AT_ONCE, ArchiveOrigin
+from stream_sort.replay.archive.folders import AT_ONCE
+from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.archive.work import HOPELESS
 from stream_sort.replay.ranges import Range, joined
 from stream_sort.replay.slots import document_of
@@ -101,32 +102,35 @@ class Bounds:
     access: TableAccess
     control: ControlStore
 
-    def of(self, archived: Iterable[tuple[Cursor, int]]) -> list[Range]:
-        """What is to be deleted of queues that are archived, and consumed, up to a seq."""
+    def of(self, archived: Iterable[tuple[Cursor, Range]]) -> list[Range]:
+        """What is to be deleted of queues of which ranges are archived, and consumed by all."""
         consumers = [consumer.name for consumer in self.control.consumers()]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = pool.map(lambda one: self._bound(one[0], one[1], consumers), archived)
             return [held for ranges in found for held in ranges]
 
-    def _bound(self, cursor: Cursor, through: int, consumers: list[str]) -> list[Range]:
+    def _bound(self, cursor: Cursor, archived: Range, consumers: list[str]) -> list[Range]:
         """What is stored up to where nobody needs the table any more, not counting the slot at the position."""
-        queue = cursor.queue
+        queue, through = cursor.queue, archived.through
         for consumer in consumers:
             # A dead letter's message stays until it is redriven or discarded.
             letters = self.control.dead_letters_of(consumer, queue)
             through = min([through, *(letter.seq - 1 for letter in letters)])
         # The message at the position is not deleted: where only that is left, there is nothing to do.
         last = min(through, cursor.position - 1)
-        stored = [seq for seq in self._stored(cursor) if seq <= last]
+        stored = [seq for seq in self._stored(cursor, archived.after) if seq <= last]
         below = [seq for seq in stored if seq <= cursor.start]
         above = [Range(queue, seq - 1, through) for seq in stored[len(below) :][:1]]
         if len(below) > FEW:
             return [Range(queue, below[0] - 1, through)]
         return joined([*(Range(queue, seq - 1, seq) for seq in below), *above])
 
-    def _stored(self, cursor: Cursor) -> tuple[int, ...]:
-        """The lowest slots, up to one above the floor, or many: below it a few were kept, or a trim has died."""
-        items, start = self.access.sorter.stores.items, cursor.first_seq - 1
+    def _stored(self, cursor: Cursor, after: int) -> tuple[int, ...]:
+        """The lowest slots, up to one above the floor, or many: below it a few were kept, or a trim has died.
+
+        What lies before the archive began is left alone: another archive, or somebody's trim, has left it there.
+        """
+        items, start = self.access.sorter.stores.items, max(after, cursor.first_seq - 1)
         look = items.look(cursor.queue, start, 1)
         if look.more and look.seqs[0] <= cursor.start:
             look = items.look(cursor.queue, start, PAGE)

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
+from stream_sort.replay.archive.folders import AT_ONCE, folders
 from stream_sort.replay.archive.manifest import LOST, QUEUES, Manifest, folder_of, parse
-from stream_sort.replay.archive.origin import AT_ONCE
 from stream_sort.replay.archive.segments import read_segment
-from stream_sort.replay.archive.shelf import folders, unfinished_notes
+from stream_sort.replay.archive.shelf import unfinished_notes
 from stream_sort.replay.audit.runs import RUNS, RunCollector
 from stream_sort.replay.export.order import Doubles
 from stream_sort.replay.files.paths import decode_queue
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from stream_sort.replay.audit.promised import Promise
     from stream_sort.replay.files.storage import Storage
 
 # Bytes of segments that one task reads, at most; less where executors would have nothing to do.
@@ -54,11 +55,11 @@ class ArchiveSurvey:
     """Reads all segments of an archive, or of some of its queues. What is damaged is noted, and the rest goes on."""
 
     def __init__(
-        self, storage: Storage, queues: tuple[str, ...] | None = None, wanted: Mapping[str, Range] | None = None
+        self, storage: Storage, queues: tuple[str, ...] | None = None, promises: Mapping[str, Promise] | None = None
     ) -> None:
         self._storage = storage
         self._queues = queues
-        self._wanted = wanted or {}
+        self._promises = promises or {}
         self.damaged: list[Damaged] = []
         # Queues in which a run of archive is not finished.
         self.unfinished: list[str] = []
@@ -101,25 +102,24 @@ class ArchiveSurvey:
 
     def _checked(self, names: Iterable[str]) -> Iterator[str]:
         """The manifests among some names; what was planned and finished, and is not there, is noted."""
-        for folder in folders(names, self._storage.list):
+        for folder in folders(names, self._storage.list, self._storage.read):
             if folder.damage is not None:
                 problem = f"{self._storage.address(folder.name)}: {folder.damage.problem}"
-                self.damaged.append(Damaged(_queue_of(folder.name), 0, problem))
+                self.damaged.append(Damaged(folder.queue, 0, problem))
             if folder.unfinished:
                 self.unfinished.append(folder.queue)
             yield from folder.manifests
 
     def _note_below(self, manifests: Iterable[Manifest]) -> None:
-        """Queues that end before their watermarks, of which nothing worse is known."""
-        ends = {one.queue: one.through for one in manifests}
+        """Queues that begin behind where they began, or end before their watermarks, and nothing worse is known."""
         known = {one.queue for one in self.damaged}
-        for queue, wanted in self._wanted.items():
-            end = ends.get(queue, wanted.after)
-            if end < wanted.through and queue not in known:
-                told = (
-                    f"the watermark is {wanted.through}, and the archive ends at {end if queue in ends else 'nothing'}"
-                )
-                self.damaged.append(Damaged(queue, wanted.through - end, f"{told}; {LOST}"))
+        by_queue = groupby(manifests, key=lambda one: one.queue)
+        held = {
+            queue: (found[0].after, found[-1].through) for queue, found in ((one, [*some]) for one, some in by_queue)
+        }
+        for queue, promise in self._promises.items():
+            if queue not in known:
+                self.damaged += _unkept(queue, promise, held.get(queue))
 
     def _manifest(self, name: str) -> Manifest | None:
         try:
@@ -127,6 +127,17 @@ class ArchiveSurvey:
         except ArchiveDamaged as error:
             self.damaged.append(Damaged(_queue_of(name), 0, str(error)))
             return None
+
+
+def _unkept(queue: str, promise: Promise, held: tuple[int, int] | None) -> Iterator[Damaged]:
+    """What an archive has not of what it must hold of a queue."""
+    after, end = held or (promise.after, promise.after)
+    if promise.is_sure and after > promise.after:
+        told = f"the archive began at seq {promise.after + 1}, and what is there begins at seq {after + 1}"
+        yield Damaged(queue, after - promise.after, f"{told}; {LOST}")
+    if end < promise.through:
+        told = f"the watermark is {promise.through}, and the archive ends at {end if held else 'nothing'}"
+        yield Damaged(queue, promise.through - end, f"{told}; {LOST}")
 
 
 def _queue_of(name: str) -> str:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stream_sort.replay.audit.findings import Finding, findings_of
@@ -32,7 +33,7 @@ from stream_sort.replay.audit.runs import RunCollector
 from stream_sort.replay.audit.standing import Standing, check_known
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.jobs.files import check_readable, check_writable
-from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, complain, run_main
+from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
 from stream_sort.replay.jobs.origins import access_of
 from stream_sort.replay.jobs.progress import Progress
 from stream_sort.replay.jobs.report import shown_json, write_report
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from stream_sort.replay.audit.options import AuditOptions
     from stream_sort.replay.export.order import Doubles
+    from stream_sort.replay.jobs.options import Confirm
     from stream_sort.replay.jobs.places import FindNearby
     from stream_sort.replay.rate import Rate
 
@@ -61,15 +63,19 @@ def audit(options: AuditOptions, spark: SparkSession | None = None) -> AuditRepo
     return _Audit(options, spark).run()
 
 
-def main(argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None, confirm: Confirm | None = None
+) -> int:
     """The command: exit code 0 when all is sound, 1 with findings, 2 for bad input, 130 when interrupted."""
-    return run_main(audit_parser(), _command, argv, find_nearby=find_nearby)
+    return run_main(audit_parser(), partial(_command, confirm=confirm), argv, find_nearby=find_nearby)
 
 
-def _command(given: argparse.Namespace) -> int:
+def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
     options = options_of(given)
     if given.detail:
         check_writable("--detail", given.detail)
+    if options.repair:
+        ask_first(f"Advance the queues of table {given.cursor_table} that are found stuck.", given, confirm)
     report = audit(options)
     if given.detail:
         storage = Storage(given.detail, options.source.endpoint_url, options.source.region)

@@ -63,6 +63,7 @@ def audit_parser() -> JobParser:
     )
     group.add_argument("--detail-format", choices=FORMS, help=f"the form of the detail ({FORMS[0]})")
     group.add_argument("--repair", action="store_true", help="advance the queues that are stuck")
+    group.add_argument("--yes", "-y", action="store_true", help="repair without asking; a script never asks")
     group.add_argument(
         "--first-seq", metavar="SEQ", help="where queues start (0) that never began; or STREAM_SORT_FIRST_SEQ"
     )

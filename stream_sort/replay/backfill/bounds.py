@@ -53,7 +53,8 @@ def shortfalls(options: BackfillOptions, plan: Plan) -> dict[str, str]:
     Tables know where a queue begins; of an export or an archive nobody can tell whether there was more.
     """
     wanted, of_table = options.selection, options.source.kind == "table"
-    if wanted.by_time and not of_table:
+    # A consumer that is joined gets what comes to a queue in which nothing was to be replayed.
+    if options.until_position or (wanted.by_time and not of_table):
         return {}
     starts, ends = plan.starts(), plan.ends()
     short: dict[str, str] = {}
@@ -68,15 +69,22 @@ def shortfalls(options: BackfillOptions, plan: Plan) -> dict[str, str]:
     return short
 
 
-def trimmed_meanwhile(tallies: Sequence[Tally], cursors: Mapping[str, Cursor | None]) -> tuple[list[Tally], list[str]]:
-    """The tallies, with what a trim did under the job told as such; and what is to be said of it."""
+def trimmed_meanwhile(
+    tallies: Sequence[Tally], cursors: Mapping[str, Cursor | None], *, is_failure: bool = False
+) -> tuple[list[Tally], list[str]]:
+    """The tallies, with what a trim did under the job told as such; and what is to be said of it.
+
+    Where holes may be skipped such a hole is one of them, unless it `is_failure`.
+    """
     told: dict[str, str] = {}
     explained = []
     for tally in tallies:
         hole = trimmed_hole(tally, cursors.get(tally.queue))
         if hole is not None:
             told.setdefault(tally.queue, str(hole))
-        explained.append(replace(tally, failed=str(hole)) if hole is not None and tally.failed else tally)
+        explained.append(
+            replace(tally, failed=str(hole)) if hole is not None and (is_failure or tally.failed) else tally
+        )
     notes = [f"trimmed while the job ran: {text}" for text in list(told.values())[:MOST_NOTES]]
     more = len(told) - MOST_NOTES
     return explained, [*notes, f"and {more:,} more queues were trimmed"] if more > 0 else notes

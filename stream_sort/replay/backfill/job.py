@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from stream_sort.errors import SettingsError, StreamSortError
+from stream_sort.errors import JoinRefused, SettingsError, StreamSortError, Trimmed
 from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.backfill.bounds import shortfalls, trimmed_meanwhile, trimmed_notes
 from stream_sort.replay.backfill.forecast import Forecast
-from stream_sort.replay.backfill.joining import Join, held_text
+from stream_sort.replay.backfill.joining import Join, begun_text, held_text, lost_text
 from stream_sort.replay.backfill.lease import Lease
 from stream_sort.replay.backfill.ledger import Ledger, UnderWay
 from stream_sort.replay.backfill.options import backfill_parser, options_of
 from stream_sort.replay.backfill.plan import check_new, check_target, left_over, new_plan
-from stream_sort.replay.backfill.report import is_complete, is_settled, outcome
+from stream_sort.replay.backfill.report import hole_text, is_complete, is_settled, outcome
 from stream_sort.replay.backfill.tally import NOT_DONE, Tally
 from stream_sort.replay.backfill.targets.delivery import DeliveryWork
 from stream_sort.replay.backfill.targets.files import FileWork
@@ -80,9 +80,12 @@ def _command(given: argparse.Namespace) -> int:
     job = _Backfill(options, None)
     try:
         report = job.run()
+    except JoinRefused:
+        # It says itself where the consumer stands.
+        raise
     except (StreamSortError, KeyboardInterrupt):
-        if job.holds:
-            complain(held_text(options.consumer))
+        if job.standing:
+            complain(job.standing)
         raise
     if given.report:
         report.write(given.report, options.source)
@@ -91,8 +94,8 @@ def _command(given: argparse.Namespace) -> int:
     elif not report.complete:
         worst = report.queues[0]
         complain(f"not complete: queue {worst['queue']!r}: {worst['problem'] or worst['gaps']}")
-        if job.holds:
-            complain(held_text(options.consumer))
+        if job.standing:
+            complain(job.standing)
     return COMPLETE if report.complete else INCOMPLETE
 
 
@@ -106,7 +109,8 @@ class _Backfill:
     def __post_init__(self) -> None:
         self._began = time.monotonic()
         self._ledger = Ledger(self.options.ledger)
-        self.holds = False
+        # What is to be said of the consumer if it is not joined.
+        self.standing = ""
 
     def forecast(self) -> Forecast:
         options, plan = self.options, self._new_plan()
@@ -131,7 +135,7 @@ class _Backfill:
                 return self._finished(plan, end)
             self._ledger.reopen()
         if self._join is not None and resumes:
-            self._join.check(plan, self._ledger)
+            self._join.check(plan, self._ledger, begins=False)
             self._hold(self._join, plan, begins=False)
         if resumes and parts:
             check_target(self.options, plan)
@@ -159,7 +163,9 @@ class _Backfill:
             check_writable("--checkpoint", self.options.checkpoint)
 
     def _hold(self, join: Join, plan: Plan, *, begins: bool) -> None:
-        self.holds = not join.is_let_go(self._ledger)
+        if not join.is_let_go(self._ledger):
+            text = begun_text if join.has_begun(self._ledger) else held_text
+            self.standing = text(self.options.consumer)
         join.hold(plan, self._ledger, begins=begins)
 
     @contextmanager
@@ -168,7 +174,8 @@ class _Backfill:
         if self.options.sink.is_files:
             yield
             return
-        lease = Lease.take(self._ledger.storage)
+        # Its file may have been deleted by hand: records must not be older than those before.
+        lease = Lease.take(self._ledger.storage, above=self._ledger.last_lease())
         self._ledger = replace(self._ledger, lease=lease)
         with lease.kept():
             yield
@@ -199,7 +206,7 @@ class _Backfill:
         with Progress(sum(part.rows for part in parts), len(parts), quiet=self.options.quiet) as progress:
             if not self.options.sink.is_files:
                 progress.watch(under_way)
-            answers = self._answers(parts)
+            answers = self._answers(plan, parts)
             for record in answers:
                 under_way.ended(record.number)
                 progress.add(record.rows - before.get(record.number, 0))
@@ -209,15 +216,15 @@ class _Backfill:
                     break
         return [tally for part in plan.parts for tally in _tallies(part, records.get(part.number))]
 
-    def _answers(self, parts: list[Part]) -> Generator[Record, None, None]:
+    def _answers(self, plan: Plan, parts: list[Part]) -> Generator[Record, None, None]:
         if not parts:
             return
         spark, origin = self._spark, self._origin
         if self.options.max_read_units is not None:
             origin = paced(origin, self.options.max_read_units, spark)
-        yield from origin.run(spark, parts, self._work())
+        yield from origin.run(spark, parts, self._work(plan))
 
-    def _work(self) -> Work:
+    def _work(self, plan: Plan) -> Work:
         options = self.options
         if options.sink.is_files:
             may_have_holes = options.on_gap != "fail"
@@ -227,35 +234,52 @@ class _Backfill:
                 f"spark.speculation is on: two tasks would deliver the same queue to {options.sink.sink} at once; "
                 "set it to false"
             )
-        return DeliveryWork(options.sender(), self._ledger, options.selection, options.on_gap, options.batch_size)
+        how = options.selection, options.on_gap, options.batch_size
+        return DeliveryWork(options.sender(), self._ledger, *how, plan.id)
 
     def _end(self, plan: Plan, tallies: list[Tally], notes: list[str]) -> Report:
+        # Once a join has begun, the consumer has what is trimmed.
+        joins = self._join is not None and not self._join.has_begun(self._ledger)
+        tallies, trimmed = self._explained(tallies, is_failure=joins)
         complete, settled = is_complete(self.options, tallies), is_settled(self.options, tallies)
-        tallies, trimmed = self._explained(tallies)
         notes = [*notes, *self._doubled(), *trimmed]
-        if self._join is not None:
-            if complete:
-                count = self._join.join(plan, self._ledger)
-                self.holds = False
-                notes.append(f"joined: consumer {self.options.consumer} goes on live in {count:,} queues")
-            else:
-                notes.append(f"not joined: {held_text(self.options.consumer)}")
+        if is_lost := joins and bool(trimmed):
+            self._give_up()
+        if self._join is not None and complete:
+            notes.append(self._joined(self._join, plan))
+        elif self.standing:
+            notes.append(f"not joined: {self.standing}")
         if settled:
             if self.options.sink.is_files:
                 self.options.out.sweep()
             self._ledger.finish({"finished_at": time.time(), "queues": [one.wire() for one in tallies]})
-        else:
-            notes.append(f"to go on: {RESUME} ({self._ledger.where})")
+        elif not is_lost:
+            first = hole_text(self.options, tallies, is_trimmed=bool(trimmed))
+            notes.append(f"to go on: {first}{RESUME} ({self._ledger.where})")
         return self._report(plan, tallies, notes)
 
-    def _explained(self, tallies: list[Tally]) -> tuple[list[Tally], list[str]]:
+    def _joined(self, join: Join, plan: Plan) -> str:
+        try:
+            count = join.join(plan, self._ledger)
+        except Trimmed:
+            self._give_up()
+            raise
+        self.standing = ""
+        more = len({*(self.options.selection.queues or ())} - {*plan.ends()})
+        rest = f", and gets all of {more:,} more, in which nothing was to be replayed" if more else ""
+        return f"joined: consumer {self.options.consumer} goes on live in {count:,} queues{rest}"
+
+    def _give_up(self) -> None:
+        self.standing = self.standing and lost_text(self.options.consumer)
+
+    def _explained(self, tallies: list[Tally], *, is_failure: bool) -> tuple[list[Tally], list[str]]:
         """Holes that a trim made while the job ran are told from others."""
         origin = self._origin
         holed = sorted({one.queue for one in tallies if one.missing})
         if not holed or not isinstance(origin, TableOrigin):
             return tallies, []
         found = origin.access.sorter.in_flight.map(origin.access.sorter.stores.cursors.get, holed)
-        return trimmed_meanwhile(tallies, dict(zip(holed, found, strict=True)))
+        return trimmed_meanwhile(tallies, dict(zip(holed, found, strict=True)), is_failure=is_failure)
 
     def _doubled(self) -> list[str]:
         """What an export held twice; none of it was written twice."""

@@ -13,9 +13,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import EARLIEST, Checkpoint, Subscription, check_consumer
-from stream_sort.errors import SettingsError, StoreUnavailable, Trimmed
+from stream_sort.errors import JoinRefused, SettingsError, StoreUnavailable, Trimmed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stream_sort.core.records import Cursor
     from stream_sort.ports import ControlStore
     from stream_sort.replay.access import TableAccess
@@ -35,6 +37,20 @@ def held_text(consumer: str) -> str:
     )
 
 
+def begun_text(consumer: str) -> str:
+    """What is said of a consumer whose join has begun."""
+    return f"the join of consumer {consumer} had begun: run the same command again, which finishes it"
+
+
+def lost_text(consumer: str) -> str:
+    """What is said where nothing can be joined, whatever is done."""
+    return (
+        "something was trimmed that neither the replay nor the consumer would get, and it does not come back: give "
+        f"the consumer up, if it is registered (stream-sort consumers retire {consumer}), and begin anew with another "
+        "--checkpoint or --out"
+    )
+
+
 @dataclass(frozen=True)
 class Join:
     """A consumer that is to go on live where a replay ends."""
@@ -47,25 +63,31 @@ class Join:
         check_consumer(self.consumer)
         _ = self._control
 
-    def check(self, plan: Plan, ledger: Ledger) -> None:
-        """Raise SettingsError, before anything is read, if the consumer has begun in one of the plan's queues."""
+    def check(self, plan: Plan, ledger: Ledger, *, begins: bool = True) -> None:
+        """Raise if the consumer has begun in one of the plan's queues.
+
+        SettingsError while a job `begins`, by when nothing was read; JoinRefused from then on.
+        """
         there = self._registered()
         if there is not None and (there.start != EARLIEST or not there.ready):
-            raise SettingsError(
+            problem = (
                 f"consumer {self.consumer!r} is registered to start at {there.start!r}; a replay joins a consumer "
-                "that starts at the earliest message: take another --consumer"
+                "that starts at the earliest message"
             )
-        if ledger.storage.exists(BEGUN):
+            raise SettingsError(f"{problem}: take another --consumer") if begins else _refused(problem)
+        if self.has_begun(ledger):
             return
         starts, hold = plan.starts(), _hold_of(ledger)
         found = self._control.checkpoints(self.consumer, sorted(starts)).values()
         begun = [
             one
             for one in found
-            if not _is_held(one, starts[one.queue], hold) and not (there is None and one.run.startswith(HOLD))
+            if not _is_held(one, starts[one.queue], hold)
+            and one.run != plan.id
+            and not (there is None and one.run.startswith(HOLD))
         ]
-        for checkpoint in begun:
-            raise self._begun(checkpoint, len(begun) - 1)
+        if begun:
+            raise self._begun(plan, begun, begins=begins)
 
     def hold(self, plan: Plan, ledger: Ledger, *, begins: bool = True) -> None:
         """Register the consumer and hold it where the plan begins: from now on no trim goes past it.
@@ -73,34 +95,50 @@ class Join:
         StoreUnavailable if one did while a job `begins`: what it had planned to read is no longer all there. A hold of
         an earlier run of the same job is taken up, and one that another job has given up.
         """
-        if ledger.storage.exists(BEGUN):
+        if self.has_begun(ledger):
             return
         free = self._registered() is None
         self._register()
         run, now = _hold_of(ledger), time.time()
         wanted = [Checkpoint(self.consumer, *start, run=run, committed_at=now) for start in plan.starts().items()]
-        self.access.sorter.in_flight.map(lambda new: self._hold(new, begins=begins, free=free), wanted)
+        self.access.sorter.in_flight.map(lambda new: self._hold(new, plan, begins=begins, free=free), wanted)
+
+    def has_begun(self, ledger: Ledger) -> bool:
+        """Whether checkpoints were, or are about to be, moved to where the replay ends."""
+        return ledger.storage.exists(BEGUN)
 
     def is_let_go(self, ledger: Ledger) -> bool:
         """Whether the consumer was retired after it was joined: it is held nowhere."""
-        return ledger.storage.exists(BEGUN) and self._registered() is None
+        return self.has_begun(ledger) and self._registered() is None
 
     def join(self, plan: Plan, ledger: Ledger) -> int:
         """Move the consumer's checkpoint to the plan's end in each queue; returns in how many queues.
 
         What an earlier run of the same plan has set is left as it is: the consumer may have gone on from there.
         Trimmed, and nobody goes on, if something behind where it stands was trimmed while the consumer was not held.
+        JoinRefused if the consumer was moved by others while it was held: now, and whenever it is tried again.
         """
         hold, starts, now = _hold_of(ledger), plan.starts(), time.time()
         wanted = [Checkpoint(self.consumer, *end, run=plan.id, committed_at=now) for end in plan.ends().items()]
         self.access.sorter.in_flight.map(self._check_seam, wanted)
+        # From the next line on, a consumer that is past the end may have been joined there by a run that died.
+        self.check(plan, ledger, begins=False)
         again = not ledger.storage.put_if_absent(BEGUN, plan.id.encode())
         self._register()
 
-        def set_one(new: Checkpoint) -> None:
-            self._set(new, Checkpoint(self.consumer, new.queue, starts[new.queue], run=hold), again=again)
+        def set_one(new: Checkpoint) -> Checkpoint | None:
+            return self._set(new, Checkpoint(self.consumer, new.queue, starts[new.queue], run=hold), again=again)
 
-        self.access.sorter.in_flight.map(set_one, wanted)
+        try:
+            moved = [one for one in self.access.sorter.in_flight.map(set_one, wanted) if one is not None]
+            # Another run of the same job may have joined meanwhile, and the consumer gone on.
+            if moved and ledger.end() is None:
+                raise self._begun(plan, moved, joined=len(wanted) - len(moved))
+        except (JoinRefused, Trimmed):
+            if not again:
+                # Whoever runs it again is to find what was found now, not a join that is to be finished.
+                ledger.storage.delete(BEGUN)
+            raise
         return len(wanted)
 
     def _registered(self) -> Subscription | None:
@@ -109,7 +147,7 @@ class Join:
     def _register(self) -> None:
         self._control.register(Subscription(self.consumer, EARLIEST, time.time()))
 
-    def _hold(self, new: Checkpoint, *, begins: bool, free: bool) -> None:
+    def _hold(self, new: Checkpoint, plan: Plan, *, begins: bool, free: bool) -> None:
         commit = self._control.create(new)
         there = commit.checkpoint
         if there is not None and free and there.run.startswith(HOLD) and there.run != new.run:
@@ -123,8 +161,10 @@ class Join:
                 f"queue {new.queue!r} was trimmed up to seq {cursor.start} while the job began; nothing was replayed: "
                 "run it again"
             )
-        if there is not None and not commit.put(new) and not _is_held(there, new.seq, new.run):
-            raise self._begun(there, 0)
+        if there is None or commit.put(new) or there.run == plan.id:
+            return
+        if not _is_held(there, new.seq, new.run):
+            raise self._begun(plan, [there], begins=begins)
 
     def _check_seam(self, new: Checkpoint) -> Cursor | None:
         cursor = self.access.sorter.stores.cursors.get(new.queue)
@@ -136,7 +176,8 @@ class Join:
                 raise Trimmed(new.queue, cursor.start, unread=stands + 1)
         return cursor
 
-    def _set(self, new: Checkpoint, held: Checkpoint, *, again: bool) -> None:
+    def _set(self, new: Checkpoint, held: Checkpoint, *, again: bool) -> Checkpoint | None:
+        """Move a checkpoint; what stands there instead if others have moved it."""
         there = self._control.standing(self.consumer, new.queue).checkpoint
         if there is None or _is_held(there, held.seq, held.run):
             cursor = self._check_seam(new)
@@ -147,22 +188,31 @@ class Join:
                 if cursor is not None and cursor.position > new.seq:
                     # What was released during the replay woke nobody who could have taken it.
                     self.access.sorter.nudge(new.queue)
-                return
-        if there is not None and not (again and there.seq >= new.seq and not there.run.startswith(HOLD)):
-            raise self._begun(there, 0)
+                return None
+        if there is not None and there.run != new.run and not (again and _went_on(there, new)):
+            return there
         # It may have been retired since it was joined, and passed by a trim before it was registered again.
         self._check_seam(new)
+        return None
 
-    def _begun(self, there: Checkpoint, more: int) -> SettingsError:
-        if there.run.startswith(HOLD):
-            return SettingsError(
-                f"consumer {self.consumer!r} is held by another backfill in queue {there.queue!r}: run that one to its "
-                "end with its own --checkpoint or --out, or take another --consumer"
-            )
-        others = f" (and in {more} more)" if more else ""
-        return SettingsError(
-            f"consumer {self.consumer!r} already has a checkpoint in queue {there.queue!r}, seq {there.seq}{others}; "
-            "a replay would repeat what it has seen: take another --consumer"
+    def _begun(
+        self, plan: Plan, there: Sequence[Checkpoint], *, begins: bool = False, joined: int = 0
+    ) -> SettingsError | JoinRefused:
+        first, name = there[0], self.consumer
+        if first.run.startswith(HOLD):
+            way = "run that one to its end with its own --checkpoint or --out, or" if begins else "give that one up"
+            problem = f"consumer {name!r} is held by another backfill in queue {first.queue!r}: {way}"
+            again = f" (stream-sort consumers retire {name}), and run this one again"
+            return SettingsError(f"{problem} take another --consumer") if begins else _refused(problem + again)
+        others = f" (and in {len(there) - 1} more)" if len(there) > 1 else ""
+        problem = f"consumer {name!r} already has a checkpoint in queue {first.queue!r}, seq {first.seq}{others}"
+        if begins:
+            return SettingsError(f"{problem}; a replay would repeat what it has seen: take another --consumer")
+        rest = f"; in {joined:,} other queues it goes on where the replay ended" if joined else ""
+        return _refused(
+            f"{problem}: others have moved it since this replay began, which ends at seq {plan.ends()[first.queue]} "
+            f"there, and it goes on from where it stands{rest}. Places that are still held, if any, are let go by "
+            f"stream-sort consumers retire {name}"
         )
 
     @cached_property
@@ -173,6 +223,19 @@ class Join:
 def _hold_of(ledger: Ledger) -> str:
     """The run that holds places for a job, known by where its progress is kept: one that died left nothing else."""
     return HOLD + hashlib.sha256(ledger.storage.canonical.encode()).hexdigest()[:32]
+
+
+def _refused(problem: str) -> JoinRefused:
+    """The error for a job that has begun: its options are fixed by now."""
+    return JoinRefused(
+        f"not joined, what was replayed stays as it is: {problem}. To begin anew, take another --consumer and another "
+        "--checkpoint or --out"
+    )
+
+
+def _went_on(there: Checkpoint, joined: Checkpoint) -> bool:
+    """Whether a checkpoint may be that of a consumer that was joined, and has gone on."""
+    return there.seq >= joined.seq and not there.run.startswith(HOLD)
 
 
 def _is_held(there: Checkpoint, start: int, hold: str) -> bool:

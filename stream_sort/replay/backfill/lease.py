@@ -50,13 +50,19 @@ class Lease:
 
     @classmethod
     def take(
-        cls, storage: Storage, *, machine: str = "", pid: int | None = None, clock: Callable[[], float] = time.time
+        cls,
+        storage: Storage,
+        *,
+        above: int = 0,
+        machine: str = "",
+        pid: int | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> Lease:
-        """Take the lease of the job; SettingsError while another run has it."""
+        """Take the lease of the job, with a number `above` one; SettingsError while another run has it."""
         machine, pid = machine or this_machine(), os.getpid() if pid is None else pid
         last = _last(storage)
         there = _read(storage, _name(last))
-        mine = cls(storage, last + 1, uuid.uuid4().hex, machine, pid, clock)
+        mine = cls(storage, max(last, above) + 1, uuid.uuid4().hex, machine, pid, clock)
         if there is not None and not _is_over(there, mine):
             raise _refusal(there, clock(), storage.address(_name(last)))
         # Others may have come and gone since we looked: then ours is there already, or below theirs.

@@ -1,12 +1,15 @@
 """What a job has done so far, kept as small files: its plan, a record for each part, and its end.
 
 Every file is written whole or not at all. The plan and the end are written once; a record is written by the task that
-works on the part, and tells the truth whenever it was written: whoever resumes goes on from there.
+works on the part, and tells the truth whenever it was written: whoever resumes goes on from there. A run that has a
+lease has its own file for a part, and of several the one of the last lease counts: what a run that was followed still
+writes, however late, takes nothing back.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,6 +31,8 @@ PLAN = "plan.json"
 END = "end.json"
 RECORDS = "parts/"
 READERS = 16
+NUMBER = "[0-9]{7}|[1-9][0-9]{7,}"
+RECORD_NAME = re.compile(rf"{RECORDS}({NUMBER})(?:/({NUMBER}))?\.json")
 MOST_WATCHED = 100
 
 
@@ -85,8 +90,8 @@ class Ledger:
 
     def record(self, number: int) -> Record | None:
         """How far a part is; None if nothing of it is done."""
-        name = _name(number)
-        return self._read(name) if self.storage.exists(name) else None
+        found = max(self.storage.list(_folder(number)), key=_lease_of, default=_name(number))
+        return self._read(found) if self.storage.exists(found) else None
 
     def commit(self, record: Record) -> None:
         """Keep a record, in the place of the one before."""
@@ -99,7 +104,12 @@ class Ledger:
             "size": record.size,
             "skips": record.skips,
         }
-        self.storage.write(_name(record.number), json.dumps(document, ensure_ascii=False).encode())
+        lease = None if self.lease is None else self.lease.number
+        self.storage.write(_name(record.number, lease), json.dumps(document, ensure_ascii=False).encode())
+
+    def last_lease(self) -> int:
+        """The highest number of a lease that a record was written under; 0 if there is none."""
+        return max(map(_lease_of, self.storage.list(RECORDS)), default=0)
 
     def check_lease(self) -> None:
         """Raise ReplayFailed if another run of the job has taken over."""
@@ -108,9 +118,11 @@ class Ledger:
 
     def records(self) -> dict[int, Record]:
         """All records there are."""
-        names = self.storage.list(RECORDS)
+        last: dict[int, str] = {}
+        for name in sorted(self.storage.list(RECORDS), key=_lease_of):
+            last[self._number(name)] = name
         with ThreadPoolExecutor(READERS) as readers:
-            return {record.number: record for record in readers.map(self._read, names)}
+            return {record.number: record for record in readers.map(self._read, last.values())}
 
     def end(self) -> dict[str, Any] | None:
         """What the job said at its end; None before."""
@@ -141,9 +153,15 @@ class Ledger:
             record = Record(document["part"], tallies, document["ended"], document["size"], document["skips"])
         except (KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{self.storage.address(name)} is no record of a job: {error!r}; remove it") from error
-        if not is_number(record.number) or _name(record.number) != name:
+        if not is_number(record.number) or record.number != self._number(name):
             raise StoreError(f"{self.storage.address(name)} is that of part {shown(record.number)}; remove it")
         return record
+
+    def _number(self, name: str) -> int:
+        found = RECORD_NAME.fullmatch(name)
+        if found is None:
+            raise StoreError(f"{self.storage.address(name)} is no record of a job; remove it")
+        return int(found[1])
 
 
 class UnderWay:
@@ -171,5 +189,15 @@ class UnderWay:
         return 0 if record is None else record.rows - self._before.get(number, 0)
 
 
-def _name(number: int) -> str:
-    return f"{RECORDS}{number:07d}.json"
+def _name(number: int, lease: int | None = None) -> str:
+    return f"{RECORDS}{number:07d}.json" if lease is None else f"{_folder(number)}{lease:07d}.json"
+
+
+def _folder(number: int) -> str:
+    return f"{RECORDS}{number:07d}/"
+
+
+def _lease_of(name: str) -> int:
+    """The number of the lease that a record was written under; 0, less than any, for one that was written without."""
+    found = RECORD_NAME.fullmatch(name)
+    return int(found[2]) if found and found[2] else 0

@@ -110,10 +110,14 @@ def _is_holed(options: BackfillOptions, record: Record) -> bool:
 def _afresh(record: Record, ledger: Ledger) -> Record:
     """The record without the queues that went on behind a hole: those are delivered again, from their beginning on."""
     # What is in order at the target cannot be had by sending what was missing alone.
-    tallies = (Tally.of(Range(one.queue, one.after, one.through)) if _has_hole(one) else one for one in record.tallies)
+    tallies = (_begun_anew(one) if _has_hole(one) else one for one in record.tallies)
     again = replace(record, tallies=tuple(tallies), ended=False)
     ledger.commit(again)
     return again
+
+
+def _begun_anew(tally: Tally) -> Tally:
+    return replace(Tally.of(Range(tally.queue, tally.after, tally.through)), again=tally.again + 1)
 
 
 def _has_hole(tally: Tally) -> bool:

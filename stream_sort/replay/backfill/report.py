@@ -73,6 +73,16 @@ def outcome(
     )
 
 
+def hole_text(options: BackfillOptions, tallies: Sequence[Tally], *, is_trimmed: bool) -> str:
+    """What a hole asks for before the job can go on; nothing where there is none."""
+    if not any(one.missing for one in tallies):
+        return ""
+    may_come = options.source.kind == "table" and not is_trimmed
+    mended = "put what is missing again, or " if may_come else ""
+    reported = "--on-gap report to do all the rest, or " if options.on_gap == "fail" else ""
+    return f"{mended}add {reported}--on-gap skip to do without it; then "
+
+
 def _problem(tally: Tally, short: Mapping[str, str]) -> str:
     if not tally.failed and tally.conflicts:
         return f"conflicts: {tally.conflicts:,}, at seq {', '.join(map(str, tally.conflicting[:SOME]))}"

@@ -23,7 +23,7 @@ class Tally:
 
     `rows` are messages that reached the target, `outside` are slots that arrived at another time than was asked for.
     `conflicts` are slots that differed from the one in their place, and lost; `conflicting` are the seqs of some.
-    `failed` says why it got no further.
+    `failed` says why it got no further, `again` how often it was begun anew.
     """
 
     queue: str
@@ -37,6 +37,7 @@ class Tally:
     failed: str = ""
     conflicts: int = 0
     conflicting: tuple[int, ...] = ()
+    again: int = 0
 
     @classmethod
     def of(cls, wanted: Range) -> Tally:
@@ -73,19 +74,22 @@ class Tally:
             self.failed,
             self.conflicts,
             list(self.conflicting),
+            self.again,
         ]
 
     @classmethod
     def from_wire(cls, wire: list[Any]) -> Tally:
         """The tally that `wire` gave."""
-        queue, after, through, done, rows, tombstones, outside, holes, failed, conflicts, seqs = wire
+        # A job that an earlier version began does not tell how often.
+        queue, after, through, done, rows, tombstones, outside, holes, failed, conflicts, seqs, *told = wire
+        (again,) = told or (0,)
         range_of(queue, after, through)
         range_of(queue, after, done)
         missing = tuple(range_of(queue, *hole) for hole in holes)
         counts = rows, tombstones, outside
-        if not all(map(is_number, (*counts, conflicts, *seqs))):
+        if not all(map(is_number, (*counts, conflicts, *seqs, again))):
             raise ValueError(f"{shown(wire)} does not count")
-        return cls(queue, after, through, done, *counts, missing, failed, conflicts, tuple(seqs))
+        return cls(queue, after, through, done, *counts, missing, failed, conflicts, tuple(seqs), again)
 
     def with_conflicts(self, before: Tally, slots: object) -> Tally:
         """The tally with those conflicts that `slots`, read on from `before`, came upon so far; only exports do."""

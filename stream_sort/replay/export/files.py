@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.json as pj
 
 from stream_sort.errors import ExportDamaged, FileMissing, InvalidInput, StoreError
-from stream_sort.replay.export.lines import Unfit, check_lines, items_of, line_schema, places, slots_of
+from stream_sort.replay.export.columns import PlainLines
+from stream_sort.replay.export.lines import Unfit, check_lines, items_of, line_schema, parsed, places, slots_of
 from stream_sort.replay.export.manifest import AGAIN
 from stream_sort.replay.slots import SlotDecoder
 
@@ -52,27 +52,27 @@ def read_keys(
             if not block.strip():
                 continue
             check_lines(block, source.items + 1)
-            lines = pj.read_json(
-                pa.BufferReader(block),
-                read_options=pj.ReadOptions(use_threads=False, block_size=len(block) + 1),
-                parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            )
-            for batch in lines.to_batches():
-                yield places(batch.column("Item"), keys, source.items + 1, no_slot)
-                source.items += batch.num_rows
+            items = parsed(block, schema, "ignore")
+            yield places(items, keys, source.items + 1, no_slot)
+            source.items += len(items)
 
 
 def read_slots(export: Export, file: DataFile, keys: KeyNames) -> Iterator[pa.RecordBatch]:
     """The slots of a file in batches, as they lie there; ExportDamaged at its end at the latest."""
-    decoder = SlotDecoder(keys)
+    decoder, plain = SlotDecoder(keys), PlainLines(keys)
     with _checked(export, file) as source:
         for block in source.blocks():
+            if slots := plain.slots(block):
+                source.items += slots.num_rows
+                yield slots
+                continue
             lines = [line for line in block.split(b"\n") if line and not line.isspace()]
             for start in range(0, len(lines), LINES_AT_ONCE):
                 first_line = source.items + 1
                 items = items_of(lines[start : start + LINES_AT_ONCE], first_line)
                 source.items += len(items)
                 yield slots_of(items, keys, decoder, first_line)
+                plain.learn(items)
 
 
 @dataclass(slots=True)

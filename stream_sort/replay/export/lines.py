@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.json as pj
 
 from stream_sort.core.message import MAX_SEQ, MIN_SEQ
 from stream_sort.errors import StoreError, shown
@@ -61,6 +62,22 @@ def line_schema(keys: KeyNames) -> pa.Schema:
     return pa.schema([("Item", pa.struct(fields))])
 
 
+def parsed(block: bytes, schema: pa.Schema, unexpected: str) -> pa.StructArray:
+    """The items of a block's lines."""
+    lines = pj.read_json(
+        pa.BufferReader(block),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(block) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+    )
+    return lines.column("Item").combine_chunks()
+
+
+def lines_of(block: bytes, start: bytes = b"{") -> int | None:
+    """How many lines there are, if each of them begins in this way; None if it takes a closer look."""
+    lines = block.count(b"\n") + (not block.endswith(b"\n"))
+    return lines if block.count(b"\n" + start) + block.startswith(start) == lines else None
+
+
 def check_lines(block: bytes, first_line: int) -> None:
     """Raise for what Arrow would let pass: bytes that are no text, and a null line, which ends the process."""
     if not block.isascii():
@@ -69,8 +86,7 @@ def check_lines(block: bytes, first_line: int) -> None:
         except UnicodeDecodeError as error:
             before = block[: error.start].split(b"\n")[:-1]
             raise _no_text(first_line + sum(1 for line in before if line.strip())) from None
-    lines = block.count(b"\n") + (not block.endswith(b"\n"))
-    if block.count(b"\n{") + block.startswith(b"{") == lines:
+    if lines_of(block) is not None:
         return
     held = [line.strip() for line in block.split(b"\n") if line.strip()]
     for number, line in enumerate(held, first_line):

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from stream_sort.errors import AccessDenied, FileMissing, StoreMisconfigured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow as pa
 
 # A writer that dies leaves such a file behind; it is nobody's name.
 UNFINISHED = ".unfinished-"
@@ -69,8 +69,10 @@ class LocalFiles:
 
     def open(self, name: str) -> pa.NativeFile:
         """See Place."""
+        from pyarrow import OSFile  # noqa: PLC0415  # a job says what it takes without Spark, too
+
         with self._named(name):
-            return pa.OSFile(str(self._path(name)), "rb")
+            return OSFile(str(self._path(name)), "rb")
 
     def delete(self, name: str) -> None:
         """See Place."""

@@ -1,4 +1,4 @@
-"""Ctrl-C in a job: that it was heard is said at once, as Spark takes its time to stop."""
+"""Ctrl-C in a job: that it was heard is said at once, and the job ends where that breaks nothing."""
 
 from __future__ import annotations
 
@@ -6,25 +6,39 @@ import os
 import signal
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
 STOPPING = "stream-sort: stopping; what has begun ends first, which takes a few seconds\n"
+LOOK_AGAIN = 0.05
+# Pressed once more before that, Ctrl-C would only break off what tidies up.
+PATIENCE = 5.0
+# A call to Java that breaks off leaves no connection to stop Spark by, and half an import leaves half a module.
+JAVA, IMPORT = {"py4j", "pyspark"}, "<frozen importlib"
 
 
 @contextmanager
 def interrupts_told() -> Iterator[None]:
-    """Say that the job stops as soon as Ctrl-C is pressed, and raise KeyboardInterrupt as ever."""
+    """Say that the job stops as soon as Ctrl-C is pressed, and raise KeyboardInterrupt where that breaks nothing.
 
-    def stop(number: int, frame: Any) -> None:
-        _tell()
-        signal.default_int_handler(number, frame)
-
-    with _on_interrupt(stop):
-        yield
+    Whatever else a job ends with that is told to stop is a consequence.
+    """
+    interrupts = _Interrupts()
+    with _on_signal(signal.SIGALRM, interrupts.look), _on_signal(signal.SIGINT, interrupts.press):
+        try:
+            yield
+        except Exception:
+            if not interrupts.came:
+                raise
+        finally:
+            interrupts.end()
+    if interrupts.came:
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -36,24 +50,60 @@ def interrupts_wait() -> Iterator[None]:
         _tell()
         came.append(number)
 
-    with _on_interrupt(note):
+    with _on_signal(signal.SIGINT, note):
         yield
     if came:
         raise KeyboardInterrupt
 
 
+class _Interrupts:
+    """What was pressed and when it was obeyed; a timer looks again after what came at a bad moment."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._obeyed: float | None = None
+
+    def press(self, number: int, frame: FrameType | None) -> None:
+        _tell()
+        self.came = True
+        self.look(number, frame)
+
+    def look(self, _: int, frame: FrameType | None) -> None:
+        if self._obeyed is not None and time.monotonic() - self._obeyed < PATIENCE:
+            return
+        if _is_bad_moment(frame):
+            signal.setitimer(signal.ITIMER_REAL, LOOK_AGAIN)
+            return
+        self._obeyed = time.monotonic()
+        raise KeyboardInterrupt
+
+    def end(self) -> None:
+        if self.came:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _is_bad_moment(frame: FrameType | None) -> bool:
+    """Whether what is interrupted was called by something that must not break off."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] in JAVA or frame.f_code.co_filename.startswith(IMPORT):
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextmanager
-def _on_interrupt(handler: Callable[[int, Any], None]) -> Iterator[None]:
+def _on_signal(number: int, handler: Callable[[int, Any], None]) -> Iterator[None]:
     """As it was before at the end, whatever Spark made of it. Who ignores Ctrl-C, as in the background, goes on to."""
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(number)
     if threading.current_thread() is not threading.main_thread() or before is None:
         yield
         return
-    signal.signal(signal.SIGINT, signal.SIG_IGN if before is signal.SIG_IGN else handler)
+    signal.signal(number, signal.SIG_IGN if before is signal.SIG_IGN else handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
 
 
 def _tell() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -11,6 +12,7 @@ from stream_sort.core.message import KeyNames
 from stream_sort.core.terminal_text import visible
 from stream_sort.errors import (
     ArchiveDamaged,
+    CredentialsError,
     ExportDamaged,
     InvalidInput,
     QueueNotFound,
@@ -24,7 +26,7 @@ from stream_sort.replay.selection import Selection, moment, seq_number
 from stream_sort.settings import PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from stream_sort.replay.jobs.places import FindNearby
 
@@ -32,6 +34,8 @@ COMPLETE, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 # What no second run can cure before somebody changes what was asked for.
 MISTAKES = (ArchiveDamaged, ExportDamaged, InvalidInput, QueueNotFound, SettingsError, StoreMisconfigured)
 ROWS_PER_PART = 100_000
+# Says what will be done and asks, unless the answer is given; leaves by an exception if it is no.
+Confirm = Callable[[str, bool], None]
 # What variables and stacks may name as well.
 NAMES = {
     "items_table": "the table with the messages",
@@ -163,6 +167,12 @@ def add_running(parser: argparse.ArgumentParser, rows_per_part: int | None = Non
     group.add_argument("--quiet", action="store_true", help="no progress and no table, errors only")
 
 
+def ask_first(text: str, given: argparse.Namespace, confirm: Confirm | None) -> None:
+    """Have somebody agree to what a job is to change; a script has nobody to ask, and --quiet is not told its --yes."""
+    if confirm is not None and not (given.yes and given.quiet):
+        confirm(text, given.yes)
+
+
 def missing_table(name: str, otherwise: str = "") -> SettingsError:
     """What is said where nothing names a table that is needed."""
     option = f"--{name.replace('_', '-')}"
@@ -219,7 +229,9 @@ def run_main(
         return INTERRUPTED
     except StreamSortError as error:
         complain(str(error))
-        return BAD_INPUT if isinstance(error, MISTAKES) else INCOMPLETE
+        # As of every command: nobody gave credentials, and those of a long job may end before it.
+        is_mistake = isinstance(error, MISTAKES) and not isinstance(error, CredentialsError)
+        return BAD_INPUT if is_mistake else INCOMPLETE
     except Exception as error:
         # Known by its module, so that nothing of AWS is loaded for it.
         if not type(error).__module__.startswith("botocore"):

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from stream_sort.errors import SettingsError
 from stream_sort.replay.jobs.interrupts import interrupts_wait
+
+LOGGING = Path(__file__).with_name("log4j2.properties")
+# A Spark of one's own has its own logging.
+OWN_SPARK = ("SPARK_CONF_DIR", "SPARK_HOME")
 
 
 def spark_session(name: str) -> SparkSession:
@@ -22,31 +29,44 @@ def spark_session(name: str) -> SparkSession:
     as on a cluster: a worker that was killed ends no job.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(name)
     is_ours = "PYSPARK_GATEWAY_PORT" not in os.environ and SparkSession.getActiveSession() is None
+    conf = SparkConf().setAppName(name)
     if is_ours:
-        builder = (
-            builder.master("local[*,4]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-        )
+        conf.setMaster("local[*,4]").setAll(list(_on_this_machine().items()))
+    # The context only: the last thing it does is to take Ctrl-C for itself, which must not last for another call.
     with interrupts_wait():
-        try:
-            session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
-        except PySparkRuntimeError as error:
-            why = str(error).rstrip(".")
-            raise SettingsError(f"{why}; Spark needs Java 17 or newer: install a JDK, or set JAVA_HOME") from error
-        session.sparkContext.setLogLevel("ERROR")
-    if is_ours:
-        atexit.register(_leave_quietly, session)
-    return session
+        context = _context(conf)
+        if is_ours:
+            atexit.register(_leave_quietly, context)
+    context.setLogLevel("ERROR")
+    return SparkSession.builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
 
 
-def _leave_quietly(session: SparkSession) -> None:
+def _context(conf: SparkConf) -> SparkContext:
+    try:
+        return SparkContext.getOrCreate(conf)
+    except PySparkRuntimeError as error:
+        why = str(error).rstrip(".")
+        raise SettingsError(f"{why}; Spark needs Java 17 or newer: install a JDK, or set JAVA_HOME") from error
+
+
+def _on_this_machine() -> dict[str, str]:
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }
+    if LOGGING.is_file() and not any(name in os.environ for name in OWN_SPARK):
+        chosen["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
+    return chosen
+
+
+def _leave_quietly(context: SparkContext) -> None:
     """Stop before this process ends: what a task says that loses its driver is no news to whoever stopped the job."""
-    # Whoever stopped the session before has left nothing to do.
+    # Nothing is left to stop but this.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Whoever stopped it before has left nothing to do.
     with suppress(AttributeError, OSError, Py4JError):
-        session.sparkContext.setLogLevel("OFF")
-        session.stop()
+        context.setLogLevel("OFF")
+        context.stop()

@@ -11,19 +11,30 @@ from stream_sort.errors import InvalidInput, shown
 from stream_sort.replay.files.json_content import value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 FORMAT = 1
 
 
-def packed(positions: Mapping[str, int], begins: Mapping[str, int] | None = None) -> dict[str, Any]:
+def packed(
+    positions: Mapping[str, int],
+    begins: Mapping[str, int] | None = None,
+    *,
+    turn: str | None = None,
+    is_initial: bool = False,
+) -> dict[str, Any]:
     """The offset that holds these positions; the same positions give the same text.
 
-    `begins` are those queues that the offset before did not have, and after which seq each begins. Spark writes an
-    offset for every micro-batch and keeps a hundred of them: packed, a thousand queues take some kilobytes.
+    `begins` are those queues whose beginning the offset before does not tell, and after which seq each begins. `turn`
+    is the queue that was the last to get its turn, where some got none. Spark writes an offset for every micro-batch
+    and keeps a hundred of them: packed, a thousand queues take some kilobytes.
     """
-    offset = {"format": FORMAT, "positions": _pack(positions), "queues": len(positions)}
-    return offset | {"begins": _pack(begins)} if begins else offset
+    offset: dict[str, Any] = {"format": FORMAT, "positions": _pack(positions), "queues": len(positions)}
+    if begins:
+        offset["begins"] = _pack(begins)
+    if turn is not None:
+        offset["turn"] = turn
+    return offset | {"initial": True} if is_initial else offset
 
 
 def unpacked(offset: Mapping[str, Any], name: str = "positions") -> dict[str, int]:
@@ -39,23 +50,46 @@ def unpacked(offset: Mapping[str, Any], name: str = "positions") -> dict[str, in
         raise InvalidInput(f"the offset {shown(offset)} of this query's checkpoint is damaged: {error}") from error
 
 
+def is_initial(offset: Mapping[str, Any]) -> bool:
+    """Whether an offset was read off the tables for a query without a checkpoint: asked again, it is another one."""
+    return bool(offset.get("initial"))
+
+
+def turn_of(offset: Mapping[str, Any]) -> str | None:
+    """The queue that was the last to get its turn; None if all had theirs."""
+    turn = offset.get("turn")
+    return None if turn is None else str(turn)
+
+
 def _pack(seqs: Mapping[str, int]) -> str:
     text = json.dumps(dict(sorted(seqs.items())), separators=(",", ":"), ensure_ascii=False)
     return b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def shared_out(due: Mapping[str, int], most: int) -> dict[str, int]:
+def shared_out(due: Mapping[str, int], most: int, turn: str | None = None) -> dict[str, int]:
     """How many rows each queue may give so that all give at most so many: equal shares, and no queue waits for ever.
 
-    A queue that has less than its share leaves the rest to the others; where there are more queues than rows, the
-    ones with most to give come first.
+    A queue that has less than its share leaves the rest to the others. Where there are more queues than rows, they
+    take turns behind `turn`, one row each: the last one of the answer is the next `turn`.
     """
+    if len(due) > most:
+        return dict.fromkeys(_in_turn(due, turn)[:most], 1)
     shares: dict[str, int] = {}
     left = most
-    line = sorted(due.items(), key=lambda one: (one[1], one[0]))
-    if len(line) > most:
-        line = line[-most:]
-    for place, (queue, rows) in enumerate(line):
-        shares[queue] = min(rows, left // (len(line) - place))
+    for place, (queue, rows) in enumerate(sorted(due.items(), key=lambda one: (one[1], one[0]))):
+        shares[queue] = min(rows, left // (len(due) - place))
         left -= shares[queue]
     return shares
+
+
+def _in_turn(queues: Iterable[str], turn: str | None) -> list[str]:
+    """All queues in the order of a ring, from behind `turn` on.
+
+    Not by name: if queues came with ever higher names, and faster than they are read, the ring would never be round.
+    """
+    line = sorted(queues, key=_place)
+    return line if turn is None else sorted(line, key=lambda queue: _place(queue) <= _place(turn))
+
+
+def _place(queue: str) -> tuple[int, str]:
+    return zlib.crc32(queue.encode()), queue

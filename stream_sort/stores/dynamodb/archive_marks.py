@@ -11,6 +11,7 @@ from stream_sort.stores.dynamodb import control_rows as rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stream_sort.ports.archive import Archived
     from stream_sort.stores.dynamodb.calls import Calls
     from stream_sort.stores.dynamodb.values import Wire
 
@@ -35,20 +36,20 @@ class DynamoArchiveMarks:
         wire = self._calls("get_item", self._table, TableName=self._table, Key=key, ConsistentRead=True).item
         return None if wire is None else _row(wire).mark
 
-    def watermarks(self, queues: Sequence[str]) -> dict[str, int]:
+    def archived(self, queues: Sequence[str]) -> dict[str, Archived]:
         """See ArchiveMarks."""
-        found: dict[str, int] = {}
+        found: dict[str, Archived] = {}
         for start in range(0, len(queues), MAX_KEYS):
             chunk = queues[start : start + MAX_KEYS]
             keys = [rows.key_of(*rows.watermark_place(self._archive, queue)) for queue in chunk]
             for row in map(_row, self._batch_get(keys)):
-                found[row.queue] = row.mark
+                found[row.queue] = row.archived
         return found
 
-    def set_watermark(self, queue: str, old: int | None, new: int) -> bool:
+    def set_watermark(self, queue: str, old: int | None, new: int, *, began: int | None = None) -> bool:
         """See ArchiveMarks."""
         kind = rows.WatermarkRow
-        row = kind(*rows.watermark_place(self._archive, queue), queue=queue, seq=new)
+        row = kind(*rows.watermark_place(self._archive, queue), queue=queue, seq=new, began=began)
         is_old = kind.pk.does_not_exist() if old is None else (kind.seq == old) & (kind.seq < new)
         request = {"TableName": self._table, "Item": rows.wire_of(row), **rows.condition_of(is_old)}
         reply = self._calls("put_item", self._table, **request)

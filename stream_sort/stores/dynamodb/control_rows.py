@@ -12,6 +12,7 @@ from pynamodb.models import Model
 
 from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked, Subscription
 from stream_sort.errors import StoreError, shown
+from stream_sort.ports.archive import Archived
 from stream_sort.stores.dynamodb import tables
 
 if TYPE_CHECKING:
@@ -167,15 +168,23 @@ class BookmarkRow(ControlRow):
 
 
 class WatermarkRow(ControlRow):
-    """How far a queue is in an archive."""
+    """How far a queue is in an archive, and where that began."""
 
     queue = UnicodeAttribute()
     seq = NumberAttribute()
+    began = NumberAttribute(null=True)
 
     @property
     def mark(self) -> int:
         """The watermark."""
         return int(self.seq)
+
+    @property
+    def archived(self) -> Archived:
+        """What the archive has of the queue."""
+        # pynamodb's types do not say that an attribute may be absent.
+        began: float | None = cast("float | None", self.began)
+        return Archived(self.mark, None if began is None else int(began))
 
 
 def place_of(consumer: str, queue: str, seq: int | None = None) -> tuple[str, str]:

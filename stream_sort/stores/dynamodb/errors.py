@@ -125,7 +125,9 @@ def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortE
     code = code_of(error)
     if code == "ResourceNotFoundException":
         where = f"{target.region} ({target.endpoint})"
-        return TableNotFound(f"no table {table!r} in {where}; is the stack deployed there?", **names)
+        # Of two that are read together AWS does not say which one.
+        missing = " or no table ".join(map(repr, table.split(" and ")))
+        return TableNotFound(f"no table {missing} in {where}; is the stack deployed there?", **names)
     if code in DENIED_CODES:
         return AccessDenied(
             f"not allowed to call dynamodb:{target.permission} on table {table!r}; "

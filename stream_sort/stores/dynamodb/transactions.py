@@ -78,5 +78,8 @@ def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError | Setting
         needed = sorted({f"dynamodb:{ACTIONS[effect.kind]} on table {effect.table!r}" for effect in effects})
         return TryLater(f"{named}: not allowed; the role needs {', '.join(needed)} (see HandlerPolicy)")
     if isinstance(error, TableNotFound):
-        return TryLater(f"{named}: no table of that name in this region and account")
+        # AWS does not say which.
+        is_one = len({effect.table for effect in effects}) == 1
+        missing = "no table of that name" if is_one else "one of these is no table"
+        return TryLater(f"{named}: {missing} in this region and account")
     return EffectRefused(queue, [f"{named}: {said}"])

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from stream_sort.errors import StreamSortError
+from stream_sort.errors import FileMissing, StreamSortError
 from stream_sort.replay.archive import owner, plan
+from stream_sort.replay.archive.folders import folders
 from stream_sort.replay.archive.manifest import parse, segment_name
 from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.archive.plan import SegmentPlan, mark_finished
 from stream_sort.replay.archive.segments import read_segment, write_segment
-from stream_sort.replay.archive.shelf import Shelf, folders
+from stream_sort.replay.archive.shelf import Shelf
 from stream_sort.replay.backfill.ledger import Ledger, Record
 from stream_sort.replay.backfill.tally import Tally
 from stream_sort.replay.files.paths import decode_queue
@@ -141,10 +142,14 @@ def check_ledger(files: dict[str, bytes]) -> None:
 def check_names(names: list[str]) -> None:
     """Names in an archive tell what is there, whoever put them there."""
     Shelf.of(names).damage()
-    list(folders(names, lambda _: names))
+    list(folders(names, lambda _: names, _nothing))
     for name in names:
         with suppress(StreamSortError):
             decode_queue(name)
+
+
+def _nothing(name: str) -> bytes:
+    raise FileMissing(name)
 
 
 def _stored(folder: str, files: Mapping[str, bytes]) -> Storage:

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 from stream_sort.core.message import KeyNames
 from stream_sort.errors import StreamSortError
+from stream_sort.replay.export.columns import PlainLines
 from stream_sort.replay.export.files import read_keys, read_slots
+from stream_sort.replay.export.lines import items_of, slots_of
 from stream_sort.replay.export.manifest import FILES, SUMMARY, open_export
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.slots import SlotDecoder
 from tests.properties.fuzz.target import Target
 from tests.properties.fuzz.values import DEEP, TEXTS, VALUES, WHOLE, as_json, bitten, mangled
 
@@ -98,4 +101,40 @@ def _places(read: Any, *file: Any) -> list[Any] | None:
     return [(row["queue"], row["seq"]) for row in rows]
 
 
-TARGETS = (Target("export", exports(), check_export),)
+PLAIN = st.sampled_from(
+    [
+        *({"S": text} for text in ('a "b"', "é", "a\n")),
+        *({"N": number} for number in ("1", "1.50")),
+        *({"BOOL": True}, {"BOOL": False}, {"NULL": True}),
+    ]
+)
+PLAIN_ITEMS = st.fixed_dictionaries(
+    {"queue": st.fixed_dictionaries({"S": TEXTS}), "seq": st.fixed_dictionaries({"N": WHOLE.map(str)})},
+    optional={"x": PLAIN, "y": PLAIN, "_ss_at": st.just({"N": "1700000000000"}), "_ss_seen": st.just({"N": "-1"})},
+)
+MIXED_ITEMS = PLAIN_ITEMS | PLAIN_ITEMS | PLAIN_ITEMS | ITEMS
+
+
+@st.composite
+def blocks(draw: DrawFn) -> dict[str, Any]:
+    """What was read of an export so far, and the next lines."""
+    known = draw(st.lists(PLAIN_ITEMS, min_size=1, max_size=3))
+    documents = [{"Item": one} for one in draw(st.lists(MIXED_ITEMS, max_size=3))]
+    odd = draw(mangled(st.just(documents), PLAIN | VALUES, most=1)) if draw(st.booleans()) else documents
+    lines = [json.dumps(one, ensure_ascii=draw(st.booleans())) for one in odd] if isinstance(odd, list) else [""]
+    text = ("\n".join(lines) + draw(st.sampled_from(["", "\n"]))).encode(errors="surrogatepass")
+    return {"known": known, "block": draw(bitten(st.just(text), most=1)) if draw(st.booleans()) else text}
+
+
+def check_block(example: dict[str, Any]) -> None:
+    """Read column by column, a block gives what it gives line by line, or is left to the decoder."""
+    keys, block = KeyNames(), example["block"]
+    plain = PlainLines(keys)
+    plain.learn(example["known"])
+    slots = plain.slots(block)
+    if slots is not None:
+        items = items_of([line for line in block.split(b"\n") if line and not line.isspace()], 1)
+        assert slots.equals(slots_of(items, keys, SlotDecoder(keys), 1))
+
+
+TARGETS = (Target("export", exports(), check_export), Target("export_block", blocks(), check_block))

@@ -43,7 +43,8 @@ NOT_AT_SOURCE = "missing where it was replayed from"
 class DeliveryWork:
     """Delivers a part; a queue that cannot be delivered stops alone, a hole stops the part unless holes are allowed.
 
-    No two attempts may work on a part at once: tasks must not be speculated on.
+    No two attempts may work on a part at once: tasks must not be speculated on. `plan` is the name of the job's plan:
+    what is repeated under it may be dropped, unless its queue was begun anew.
     """
 
     sender: Sender
@@ -51,6 +52,7 @@ class DeliveryWork:
     selection: Selection
     on_gap: str
     batch_size: int
+    plan: str = ""
     sleep: Callable[[float], None] = field(default=time.sleep)
 
     def __call__(self, part: Part, slots: Iterator[pa.RecordBatch]) -> Record:
@@ -117,7 +119,7 @@ class _Round:
         last: int = piece.column("seq")[-1].as_py()
         inside = in_time(piece, self._work.selection)
         batch = _batch(tally.queue, tally.done, last, inside)
-        self._hand_over(batch)
+        self._hand_over(batch, f"{self._work.plan}-{tally.again}")
         self._skip_tombstones(tally.queue, inside)
         self._put_late(tally.queue, inside)
         self._skip_missing(tally.queue, holes)
@@ -132,10 +134,10 @@ class _Round:
         self._note(tally)
         return tally
 
-    def _hand_over(self, batch: Batch) -> None:
-        tries = 0
+    def _hand_over(self, batch: Batch, sending: str) -> None:
+        tries, handler = 0, self._work.sender.handler(sending)
         while batch.messages:
-            verdict = verdict_of(self._work.sender, batch)
+            verdict = verdict_of(handler, batch)
             if verdict.done >= batch.through:
                 return
             tries = tries + 1 if verdict.done <= batch.after else 1

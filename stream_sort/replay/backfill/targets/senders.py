@@ -1,11 +1,11 @@
 """What a queue's messages are delivered to: a sink, or another pair of tables through the ordering core.
 
-A sender is a handler of batches. It is picklable, and makes its clients where it runs.
+A sender has a handler of batches. It is picklable, and makes its clients where it runs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,8 +31,11 @@ class Sender(Protocol):
     def open(self, queue: str, first_seq: int) -> None:
         """A queue is about to come, from this seq on."""
 
-    def __call__(self, batch: Batch) -> int | None:
-        """Deliver a batch, or say how far it got; see the sinks."""
+    def handler(self, sending: str) -> Callable[[Batch], int | None]:
+        """What delivers a batch, or says how far it got; see the sinks.
+
+        What comes twice in one `sending` may be dropped as a repeat; what came in another one may not.
+        """
 
     def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
         """These seqs were skipped, and hold no message."""
@@ -71,9 +74,12 @@ class SinkSender:
     def open(self, queue: str, first_seq: int) -> None:
         """See Sender."""
 
-    def __call__(self, batch: Batch) -> int | None:
-        """See Sender."""
-        return self._send(batch)
+    def handler(self, sending: str) -> Callable[[Batch], int | None]:
+        """See Sender; only FIFO queues drop repeats."""
+        from stream_sort.sinks.fifo import FifoSink  # noqa: PLC0415  # tables do without
+
+        send = self._send
+        return replace(send, sending=sending) if isinstance(send, FifoSink) else send
 
     def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
         """See Sender."""
@@ -115,8 +121,11 @@ class TableSender:
                     f"what starts at {first_seq} would not be released there; take another range, or new tables"
                 ) from begun
 
-    def __call__(self, batch: Batch) -> None:
+    def handler(self, sending: str) -> Callable[[Batch], int | None]:  # noqa: ARG002  # what is there is compared
         """See Sender."""
+        return self._put
+
+    def _put(self, batch: Batch) -> None:
         result = self.access.sorter.put_many(batch)
         for _, error in (*result.rejected, *result.stalled):
             raise error

@@ -1,0 +1,97 @@
+"""What there is of queues in an archive: names tell it, and the plans that names leave in doubt are read."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stream_sort.core.message import MAX_SEQ
+from stream_sort.errors import ArchiveDamaged, FileMissing
+from stream_sort.replay.archive.manifest import MANIFEST, QUEUES, first_seq, is_manifest
+from stream_sort.replay.archive.plan import stored_plan
+from stream_sort.replay.archive.shelf import Shelf, settled, with_data
+from stream_sort.replay.files.paths import decode_queue, encode_seq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from stream_sort.replay.archive.plan import SegmentPlan
+    from stream_sort.replay.archive.shelf import Damage
+    from stream_sort.replay.ranges import Range
+
+AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What there is to read of one queue: its manifests, and what is damaged. What a run still writes is left out."""
+
+    name: str
+    manifests: tuple[str, ...]
+    damage: Damage | None
+    unfinished: bool
+    planned_for: str = ""
+
+    @property
+    def queue(self) -> str:
+        """Whose folder it is; empty if that cannot be told: a long name stands in plans only."""
+        return self.planned_for or decode_queue(self.name.removeprefix(QUEUES).rstrip("/")) or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Looker:
+    """Looks at a queue's folder, and reads its plans where names are not enough. Queues with all their marks cost none.
+
+    `is_written` looks closer at the segments of a plan without a mark; a mark beyond `released` is not believed.
+    """
+
+    read: Callable[[str], bytes]
+    is_written: Callable[[Range], bool] = lambda _: True
+    released: int = MAX_SEQ
+
+    def look(self, folder: str, names: Sequence[str]) -> Shelf:
+        """The shelf of a folder with these names, sorted."""
+        shelf = Shelf.of(names)
+        doubts = shelf.in_doubt(self.released)
+        if not doubts:
+            return shelf
+        known: list[SegmentPlan] = []
+        wrong: dict[int, str] = {}
+        for first in doubts:
+            try:
+                known.append(stored_plan(self.read, folder, first))
+            except (ArchiveDamaged, FileMissing) as error:
+                wrong[first] = _told(first, error)
+        there = {first_seq(name) for name in with_data(names) if is_manifest(name)}
+        return shelf.knowing(known, (plan for plan in known if self._is_whole(plan, there)), wrong)
+
+    def _is_whole(self, plan: SegmentPlan, there: set[int]) -> bool:
+        return all(held.after + 1 in there for held in plan.segments) and all(map(self.is_written, plan.segments))
+
+
+def folders(
+    names: Iterable[str], look: Callable[[str], Sequence[str]], read: Callable[[str], bytes]
+) -> Iterator[Folder]:
+    """The folders of some names; `look` lists a folder again."""
+    looker, by_folder = Looker(read), dict[str, list[str]]()
+    for name in names:
+        by_folder.setdefault(QUEUES + name.removeprefix(QUEUES).partition("/")[0] + "/", []).append(name)
+
+    def judged(folder: str) -> Shelf:
+        return settled(looker.look(folder, by_folder[folder]), lambda: looker.look(folder, look(folder)))
+
+    plain = {folder: Shelf.of(held) for folder, held in by_folder.items()}
+    doubtful = [folder for folder, shelf in plain.items() if shelf.in_doubt() or shelf.damage() is not None]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        plain |= zip(doubtful, pool.map(judged, doubtful), strict=True)
+    for folder, shelf in plain.items():
+        manifests = tuple(f"{folder}{encode_seq(first)}{MANIFEST}" for first in shelf.readable)
+        yield Folder(folder, manifests, shelf.damage(), shelf.is_unfinished, shelf.queue)
+
+
+def _told(first: int, error: ArchiveDamaged | FileMissing) -> str:
+    return (
+        f"the plan from seq {first} on cannot be followed: {error}. Where nothing from seq {first} on was trimmed, all "
+        "files of the queue from there on may be deleted instead: archive writes them again"
+    )
