@@ -6,7 +6,7 @@ Loads nothing of AWS before a command asks for it.
 from __future__ import annotations
 
 import inspect
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,12 +15,12 @@ import typer
 
 from stream_sort.cli.output import plain_errors, shell_word
 from stream_sort.cli.places import Place, find_stack
-from stream_sort.errors import SettingsError
+from stream_sort.errors import CursorLost, SettingsError
 from stream_sort.settings import PREFIX, Settings, variables
 from stream_sort.stacks import OUTPUTS, Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stream_sort.bootstrap import StreamSorter
     from stream_sort.ordered_consumer import OrderedConsumer
@@ -82,6 +82,16 @@ class Connection:
     def close(self) -> None:
         """Close all clients."""
         self.place.close()
+
+
+@contextmanager
+def leading_here(connection: Connection) -> Iterator[None]:
+    """An error that names a command names it with the options that lead to these tables."""
+    try:
+        yield
+    except CursorLost as lost:
+        again = connection.command("recover", lost.queue)
+        raise CursorLost(lost.queue, known_position=lost.known_position, remedy=again) from lost
 
 
 def connect(  # noqa: PLR0913  # each is an option
@@ -183,8 +193,10 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         shared = {name: given.pop(name) for name in SHARED}
-        with plain_errors(), closing(connect(**shared)) as connection:
-            command(replace(connection, flags=_flags(shared)), **given)
+        with plain_errors(), closing(connect(**shared)) as found:
+            connection = replace(found, flags=_flags(shared))
+            with leading_here(connection):
+                command(connection, **given)
 
     parameters = [*kept, *(make(name) for name, make in SHARED.items())]
     run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]

@@ -11,8 +11,8 @@ from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, m
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
 from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_json, say, show_table, tell
-from stream_sort.cli.overview import consumers_of, cursor_rows, lag_of
-from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput
+from stream_sort.cli.overview import consumers_of, cursor_rows, lag_of, require_known
+from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, SettingsError
 
 if TYPE_CHECKING:
     from stream_sort.core.consumption import Reset, Subscription
@@ -89,7 +89,9 @@ def reset(  # noqa: PLR0913  # each is an option
     names = _names(connection, Choice.of(queues, match, everything=everything))
     consumer = connection.consumer()
     done = consumer.reset(to, by=by, queues=names, dry_run=True)
-    if done and not dry_run:
+    if done and dry_run:
+        tell(_plan(consumer.name, done))
+    elif done:
         active = [one.queue for one in done if one.active]
         if active and not force:
             from stream_sort.resetter import ACTIVE  # noqa: PLC0415  # as all imports of commands
@@ -156,7 +158,12 @@ def trim(  # noqa: PLR0913  # each is an option
     """
     if no_consumers and connection.control is not None:
         raise InvalidInput(f"--no-consumers, but the control table is {connection.control}; leave one of them out")
-    control = None if no_consumers else connection.control_table
+    if not no_consumers and connection.control is None:
+        raise SettingsError(
+            "no control table is named; give --control-table or --stack, or --no-consumers if nobody consumes"
+        )
+    control = None if no_consumers else connection.control
+    require_known(connection.sorter, queue)
     position = connection.sorter.position(queue)
     confirm(f"Delete the messages of queue {queue} through seq {through}, for good; it stands at {position}.", yes)
     deleted = connection.sorter.trim(queue, through, control_table=control)

@@ -47,7 +47,7 @@ def add_commands(app: typer.Typer) -> None:
 
 def cost(  # noqa: PLR0913  # each is an option
     *,
-    messages: Annotated[str, typer.Option(metavar="N", help="Messages a month, such as 10M, 1.5k or 2e6.")],
+    messages: Annotated[str, typer.Option(metavar="N", help="Messages a month, such as 10M, 1.5k or 2e6; 0 is idle.")],
     batch: Annotated[int, typer.Option(metavar="N", help="Messages put at once; 1 is one by one.")] = 100,
     size: Annotated[int, typer.Option(metavar="BYTES", help="A message: its field names and values.")] = 300,
     queues_a_batch: Annotated[int, typer.Option(metavar="N", help="Queues that one batch touches.")] = 1,
@@ -89,8 +89,8 @@ def amount_of(text: str) -> float:
         raise InvalidInput(f"{shown(text)} is no number of messages; give one such as 250000, 1.5k, 10M or 2e6")
     digits, power, scale = match.groups(default="")
     amount = float(digits.replace(",", "").replace("_", "")) * 10.0 ** int(power or 0) * SCALES[scale.lower()]
-    if not 1 <= amount <= MOST:
-        raise InvalidInput(f"{shown(text)} messages a month: it must be from 1 to {MOST:.0e}")
+    if amount and not 1 <= amount <= MOST:
+        raise InvalidInput(f"{shown(text)} messages a month: it must be 0, or from 1 to {MOST:.0e}")
     return amount
 
 
@@ -100,27 +100,33 @@ def _facts(load: Load, terms: Terms, lines: list[Line]) -> dict[str, Any]:
     return {
         "load": asdict(load),
         "terms": asdict(terms),
-        "a_message": {name: asdict(work * (1 / load.messages)) for name, work in _with_sum(steps).items()},
+        "a_message": {name: asdict(work * (1 / load.messages)) for name, work in _with_sum(steps).items()}
+        if load.messages
+        else None,
         "a_month": {name: asdict(work) for name, work in _with_sum(steps).items()},
         "bill": [asdict(line) for line in lines],
-        "usd": {"a_month": total, "a_million_messages": total / load.messages * MILLION},
+        "usd": {"a_month": total, "a_million_messages": total / load.messages * MILLION if load.messages else None},
         "prices": {"region": REGION, "as_of": AS_OF},
     }
 
 
 def _show(load: Load, lines: list[Line]) -> None:
-    steps = _with_sum(monthly(load))
-    show_table(
-        ("step", "requests", "write units", "read units", "a month: requests", "write units", "read units"),
-        _aligned(
-            [(name, *_figures(work * (1 / load.messages), 4), *_figures(work, 0)) for name, work in steps.items()]
-        ),
-    )
+    _show_steps(load)
     rows = [(one.name, one.what, f"{one.quantity:,.1f}", f"{one.usd:,.2f}") for one in lines if one.quantity]
     total = sum(line.usd for line in lines)
     show_table(("price", "what", "a month", "USD"), _aligned([*rows, ("in all", "", "", f"{total:,.2f}")]))
-    say(f"{total:,.2f} USD a month, {total / load.messages * MILLION:,.3f} USD a million messages")
+    each = f", {total / load.messages * MILLION:,.3f} USD a million messages" if load.messages else ""
+    say(f"{total:,.2f} USD a month{each}")
     say(f"{REGION}, {AS_OF}, without free tiers; --price {next(iter(PRICES))}=USD sets another price")
+
+
+def _show_steps(load: Load) -> None:
+    """What each step asks for: for one message, if there are any, and in a month."""
+    names, steps = ("requests", "write units", "read units"), _with_sum(monthly(load)).items()
+    a_month = {name: _figures(work, 0) for name, work in steps}
+    each = {name: _figures(work * (1 / load.messages), 4) if load.messages else () for name, work in steps}
+    columns = ("step", *(names if load.messages else ()), f"a month: {names[0]}", *names[1:])
+    show_table(columns, _aligned([(name, *each[name], *a_month[name]) for name, _ in steps]))
 
 
 def _with_sum(steps: dict[str, Work]) -> dict[str, Work]:

@@ -28,8 +28,9 @@ def list_dead(connection: Connection, queues: Queues = None, *, match: Match = N
 
     Example: stream-sort dead list --consumer billing
     """
-    found = chosen(connection.consumer().dead_letters(), Choice.to_look_at(queues, match))
-    Desk(connection, NOUN, as_json=as_json).show(found)
+    choice = Choice.to_look_at(queues, match)
+    found = chosen(connection.consumer().dead_letters(), choice)
+    Desk(connection, NOUN, as_json=as_json).show(found, choice.queues)
 
 
 @app.command()

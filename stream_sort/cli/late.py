@@ -10,7 +10,7 @@ from stream_sort.cli.choice import Choice, Match, Queues
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.letters import Queue, Seq  # noqa: TC001  # typer reads annotations when it runs
 from stream_sort.cli.output import Json, json_line, print_json, say, show_table
-from stream_sort.cli.overview import cursor_rows
+from stream_sort.cli.overview import cursor_rows, require_known
 from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ def show(connection: Connection, queue: Queue, seq: Seq, *, as_json: Json = Fals
 
 
 def _names(sorter: Sorter, choice: Choice) -> Iterable[str]:
+    for queue in choice.queues:
+        require_known(sorter, queue)
     return choice.queues or (row.queue for row in cursor_rows(sorter) if choice.takes(row.queue))
 
 

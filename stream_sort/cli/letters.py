@@ -9,6 +9,7 @@ import typer
 
 from stream_sort.cli.choice import counted, moment, some_of
 from stream_sort.cli.output import FAILED, confirm, jsonable, print_json, say, show_table, tell
+from stream_sort.cli.overview import require_known
 from stream_sort.cli.redriver import Redriver, show_tries
 from stream_sort.core.consumption import DeadLetter, Parked
 from stream_sort.errors import CheckpointConflict, ConsumerNotFound, InvalidInput, NotParked
@@ -38,10 +39,12 @@ class Desk:
     yes: bool = False
     as_json: bool = False
 
-    def show(self, found: Sequence[Parked | DeadLetter]) -> None:
-        """List them; where there is none, the consumer must at least be known."""
+    def show(self, found: Sequence[Parked | DeadLetter], queues: Sequence[str] = ()) -> None:
+        """List them; the queues that were named, and where there is none the consumer, must at least be known."""
         if not found:
             check_known(self.connection)
+        for queue in {*queues} - {one.queue for one in found}:
+            require_known(self.connection.sorter, queue)
         if self.as_json:
             print_json([self.told(one) for one in found])
         elif found:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from stream_sort.cli.output import console, json_line
-from stream_sort.core.json_text import loads
-from stream_sort.errors import InvalidInput, StoreUnavailable
+from stream_sort.cli.message_file import problem_of
+from stream_sort.cli.output import console
+from stream_sort.cli.rejects import Refused, Rejects
+from stream_sort.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
     from stream_sort.cli.message_file import Entry
     from stream_sort.sorter import Sorter
@@ -45,48 +45,6 @@ class Loaded:
         return sum(getattr(self, name) for name in COUNTS)
 
 
-class Refused(NamedTuple):
-    """An entry that was refused."""
-
-    place: int
-    reason: str
-    document: Any
-
-
-class Rejects:
-    """The file of what was refused, a JSON line each: where it stood, why, and what it was. None is made in vain."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._begun = False
-        self.last = ""
-
-    def add(self, refused: Iterable[Refused]) -> None:
-        """Note some, by their place; a file that is there from another run is written over."""
-        found = sorted(refused, key=lambda one: one.place)
-        if not found:
-            return
-        text = "".join(
-            json_line({"line": one.place, "reason": one.reason, "message": one.document}) + "\n" for one in found
-        )
-        try:
-            with self._path.open("a" if self._begun else "w", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise InvalidInput(f"--rejects {self._path}: {error.strerror}") from error
-        self._begun = True
-        self.last = found[-1].reason
-
-    def end(self) -> None:
-        """Nothing was refused after all: remove what an earlier run left, if it is such a file."""
-        if self._begun:
-            return
-        with suppress(OSError, InvalidInput), self._path.open("rb") as file:
-            first = loads(file.readline())
-            if isinstance(first, dict) and list(first) == ["line", "reason", "message"]:
-                self._path.unlink()
-
-
 @dataclass(frozen=True, slots=True)
 class Loader:
     """Puts entries, a window at a time."""
@@ -103,7 +61,7 @@ class Loader:
         each = iter(entries)
         # The first alone: where nobody answers, it is told at once.
         length = 1
-        while window := list(islice(each, length)):
+        while window := [self._checked(entry) for entry in islice(each, length)]:
             length = self.sorter.options.window
             refused = self._put([entry for entry in window if not entry.error])
             bad = [Refused(entry.place, entry.error, entry.document) for entry in window if entry.error]
@@ -111,6 +69,10 @@ class Loader:
             self.rejects.add([*refused, *bad])
             report(sum(entry.size for entry in window))
         self.rejects.end()
+
+    def _checked(self, entry: Entry) -> Entry:
+        problem = entry.error or problem_of(entry.document, self.sorter.options.keys)
+        return replace(entry, error=problem) if problem else entry
 
     def _put(self, window: list[Entry]) -> list[Refused]:
         # The lists of a result hold the very objects that were given.

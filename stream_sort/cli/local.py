@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.output import Json, json_line, plain_errors, print_json, shell_word, tell, visible
+from stream_sort.cli.output import Json, Yes, confirm, json_line, plain_errors, print_json, shell_word, tell, visible
 from stream_sort.core.json_text import loads
 from stream_sort.errors import InvalidInput, LocalStackFailed
 
@@ -143,14 +143,19 @@ def down(*, home: Home = None, as_json: Json = False) -> None:
 
 
 @app.command()
-def reset(*, home: Home = None, as_json: Json = False) -> None:
+def reset(*, home: Home = None, yes: Yes = False, as_json: Json = False) -> None:
     """Throw away every message and all state, and deploy the app anew as it was.
 
-    Example: stream-sort local reset
+    Example: stream-sort local reset --yes
     """
-    with plain_errors("Stopped by Ctrl-C; the local stack is down."):
-        from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
+    with plain_errors(STOPPED):
+        from stream_sort.local.record import Record  # noqa: PLC0415  # as all imports of commands
+        from stream_sort.local.stack import LocalStack, default_home  # noqa: PLC0415
 
+        folder = home or default_home()
+        if Record.load(folder.absolute()) is not None:
+            confirm(f"Throw away every message and all state of the local stack in {folder}, and deploy it anew.", yes)
+    with plain_errors("Stopped by Ctrl-C; the local stack is down."):
         _print_stack(LocalStack.reset(home, tell), as_json=as_json)
 
 

@@ -1,4 +1,7 @@
-"""Messages of a file, lazily: JSON lines, or one JSON array. What is no message is told with its line."""
+"""Messages of a file, lazily: JSON lines, or one JSON array. What is no message is told with its line.
+
+Lines of files that we write ourselves are known: each holds a message, and is none.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
+    from stream_sort.core.message import KeyNames
+
 BOM = b"\xef\xbb\xbf"
+REPLAYED = frozenset({"queue", "seq", "item"})
+REFUSED = frozenset({"line", "reason", "message"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,31 @@ def entries(file: BinaryIO, name: str = "-") -> Iterator[Entry]:
         if line:
             is_first = False
             yield _entry(number, line, len(raw))
+
+
+def comes_once(name: str) -> bool:
+    """Whether what is read cannot be read again: stdin, a pipe, a device."""
+    try:
+        return name == "-" or not stat.S_ISREG(Path(name).stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def problem_of(document: Any, keys: KeyNames) -> str:
+    """Why a document is no message but has one inside, and how to put that; empty if it is no such line."""
+    if not isinstance(document, dict):
+        return ""
+    if document.keys() == REFUSED and keys.queue not in document:
+        return "a line of a file of rejects; put the message in it, once it is mended: jq -c .message FILE"
+    if document.keys() != REPLAYED or not isinstance(document["item"], dict):
+        return ""
+    item = document["item"]
+    if (item.get(keys.queue), item.get(keys.seq)) != (document["queue"], document["seq"]):
+        return ""
+    return (
+        "a line of backfill --sink jsonl; the message is its item: use backfill --sink table, which puts messages as "
+        "they were, or put what jq 1.7 or newer prints: jq -c .item FILE (bytes stay text)"
+    )
 
 
 def _elements(text: bytes, name: str) -> Iterator[Entry]:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path  # noqa: TC003  # typer reads it
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import FAILED, Json, json_line, print_json, say, tell
+from stream_sort.cli.overview import require_known
 from stream_sort.core.message import check_queue
 from stream_sort.errors import InvalidInput, QueueNotFound, StreamSortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.cli.loading import Loaded
+    from stream_sort.cli.loading import Loader
     from stream_sort.core.records import Cursor
+    from stream_sort.sorter import Sorter
 
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -42,17 +44,17 @@ def put(
 ) -> None:
     """Put the messages of a file, and release what they make contiguous; exit code 1 if any was refused.
 
-    Run again, it goes on: what is stored already is counted as a duplicate.
+    Run again, it goes on: what is stored already is counted as a duplicate. What is refused from stdin, and is nowhere
+    else, never replaces a file: the next free name is taken, such as stdin-2.rejects.
 
     Example: stream-sort put messages.jsonl
     """
-    from stream_sort.cli.loading import Loader, Rejects, progress  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.cli.message_file import entries, is_file, opened  # noqa: PLC0415
+    from stream_sort.cli.loading import Loader, progress  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.cli.message_file import entries, opened  # noqa: PLC0415
+    from stream_sort.cli.rejects import Rejects  # noqa: PLC0415
 
-    kept = rejects or Path("stdin.rejects" if file == "-" else f"{file}.rejects")
-    if is_file(file, kept):
-        raise InvalidInput(f"--rejects {kept}: that is the file which is put; give another")
-    loader = Loader(connection.sorter, Rejects(kept))
+    kept = Rejects.of(file, rejects)
+    loader = Loader(connection.sorter, kept)
     began = time.monotonic()
     try:
         with opened(file) as (source, size), progress(size, loader.loaded) as report:
@@ -63,9 +65,9 @@ def put(
         raise
     except StreamSortError:
         if loader.loaded.total:
-            _show_loaded(loader.loaded, time.monotonic() - began, kept, as_json=as_json)
+            _show_loaded(loader, time.monotonic() - began, as_json=as_json)
         raise
-    _show_loaded(loader.loaded, time.monotonic() - began, kept, as_json=as_json)
+    _show_loaded(loader, time.monotonic() - began, as_json=as_json)
     if loader.loaded.refused or loader.loaded.stalled:
         raise typer.Exit(FAILED)
 
@@ -108,13 +110,27 @@ def tail(  # noqa: PLR0913  # each is an option
     from stream_sort.cli.following import Follower  # noqa: PLC0415  # as all imports of commands
 
     _ = as_json
-    follower = Follower(connection.sorter, tuple(dict.fromkeys(queues or ())), _beginning(since))
+    names = tuple(dict.fromkeys(queues or ()))
+    begin = _beginning(since)
+    for name in names:
+        _expect(connection.sorter, name, once=once)
+    follower = Follower(connection.sorter, names, begin)
     while True:
         for message in follower.look():
             typer.echo(json_line(message))
         if once:
             return
         time.sleep(every)
+
+
+def _expect(sorter: Sorter, queue: str, *, once: bool) -> None:
+    """A queue that is not there may be a slip of the finger, or begin while we look."""
+    try:
+        require_known(sorter, queue)
+    except QueueNotFound:
+        if once:
+            raise
+        tell(f"{queue}: there is no such queue yet; it is shown once it begins")
 
 
 def _beginning(since: str) -> Callable[[Cursor, bool], int]:
@@ -130,8 +146,9 @@ def _beginning(since: str) -> Callable[[Cursor, bool], int]:
     return lambda _, __: first - 1
 
 
-def _show_loaded(loaded: Loaded, seconds: float, rejects: Path, *, as_json: bool) -> None:
-    refused = str(rejects) if loaded.refused else None
+def _show_loaded(loader: Loader, seconds: float, *, as_json: bool) -> None:
+    loaded, first = loader.loaded, loader.rejects.first
+    refused = str(loader.rejects.path) if first else None
     if as_json:
         print_json(asdict(loaded) | {"seconds": round(seconds, 3), "rejects": refused})
         return
@@ -140,8 +157,8 @@ def _show_loaded(loaded: Loaded, seconds: float, rejects: Path, *, as_json: bool
         f"{loaded.accepted:,} accepted, {loaded.duplicates:,} duplicates, {loaded.conflicts:,} conflicts, "
         f"{loaded.late:,} late, {loaded.rejected:,} rejected; {loaded.released:,} released; {rate:,.0f} a second"
     )
-    if refused is not None:
-        tell(f"refused messages and the reasons: {refused}")
+    if first:
+        tell(f"refused messages and the reasons: {refused}; the first, line {first.place}: {first.reason}")
     for queue, error in loaded.stalled.items():
         tell(f"{queue}: stored, but not released yet: {error}")
 

@@ -100,8 +100,12 @@ def confirm(text: str, yes: bool) -> None:  # noqa: FBT001  # the value of --yes
     try:
         if typer.confirm(f"{visible(text)}\nGo on?", err=True):
             return
-    except typer.Abort:
+    except typer.Abort as abort:
         typer.echo("", err=True)
+        # The same for Ctrl-C and for the end of stdin; only the cause tells.
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            fail("nothing was changed")
+            raise typer.Exit(INTERRUPTED) from None
     fail("nothing was changed; --yes goes on without asking")
     raise typer.Exit(FAILED)
 

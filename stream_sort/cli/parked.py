@@ -23,8 +23,9 @@ def list_parked(connection: Connection, queues: Queues = None, *, match: Match =
 
     Example: stream-sort parked list --consumer billing --match 'ada-*'
     """
-    found = chosen(connection.consumer().parked(), Choice.to_look_at(queues, match))
-    Desk(connection, NOUN, as_json=as_json).show(found)
+    choice = Choice.to_look_at(queues, match)
+    found = chosen(connection.consumer().parked(), choice)
+    Desk(connection, NOUN, as_json=as_json).show(found, choice.queues)
 
 
 @app.command()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import LocalStackFailed, SettingsError
+from stream_sort.errors import CredentialsError, LocalStackFailed, SettingsError
 from stream_sort.settings import aws_region
 from stream_sort.stacks import Stack, deployed_stack
 
@@ -88,7 +88,12 @@ class Place:
 def find_stack(name: str | None, place: Place, *, may_be_local: bool) -> tuple[Stack, Place]:
     """The stack of that name; without one, the local stack if it may be meant and is up. And where it is."""
     if name:
-        return deployed_stack(name, place.client("cloudformation", read_timeout=10.0)), place
+        try:
+            return deployed_stack(name, place.client("cloudformation", read_timeout=10.0)), place
+        except (CredentialsError, SettingsError) as error:
+            if may_be_local and _local() is not None:
+                raise type(error)(f"{error} (a local stack is up: to mean that one, leave out --stack)") from error
+            raise
     local = _local() if may_be_local else None
     if local is None:
         return Stack(), place

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from stream_sort.cli.choice import Choice, Everything, Match, Queues, some_of
-from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.connection import Connection, connected, leading_here
 from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, print_json, say, show_table
 from stream_sort.cli.overview import cursor_rows, require_known
 from stream_sort.cli.reasons import reason_of, seqs_text
@@ -23,6 +23,13 @@ MOST_SKIPS = 1_000_000
 
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 New = Annotated[bool, typer.Option("--new", help="Also a queue in which nothing is stored yet.")]
+
+
+class Outcome(NamedTuple):
+    """What came of one queue, for people and for programs."""
+
+    text: str
+    facts: dict[str, Any]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -141,9 +148,10 @@ def nudge(  # noqa: PLR0913  # each is an option
     Example: stream-sort nudge ada --yes
     """
 
-    def touch(name: str) -> str:
+    @leading_here(connection)
+    def touch(name: str) -> Outcome:
         connection.sorter.nudge(name)
-        return "nudged"
+        return Outcome("nudged", {"nudged": True})
 
     names = _chosen(connection, Choice.of(queues, match, everything=everything))
     confirm(f"{some_of(names)}: touch the cursor row", yes)
@@ -164,39 +172,41 @@ def advance(  # noqa: PLR0913  # each is an option
     Example: stream-sort advance ada --yes
     """
 
-    def free(name: str) -> str:
-        require_known(connection.sorter, name)
+    @leading_here(connection)
+    def free(name: str) -> Outcome:
         done = connection.sorter.advance(name)
-        return f"{len(done):,} released; position {done.new}"
+        facts = {"released": len(done), "position": done.new}
+        return Outcome(f"{len(done):,} released; position {done.new}", facts)
 
     names = _chosen(connection, Choice.of(queues, match, everything=everything))
     confirm(f"{some_of(names)}: release what is contiguous", yes)
     _each(names, free, as_json=as_json)
 
 
-def _each(names: list[str], act: Callable[[str], str], *, as_json: bool) -> None:
+def _each(names: list[str], act: Callable[[str], Outcome], *, as_json: bool) -> None:
     """Do one after the other, and say what came of each as it comes; a queue's own error keeps no other one back."""
-    told: dict[str, str] = {}
+    told: dict[str, dict[str, Any]] = {}
     failed = 0
     for name in names:
         try:
-            told[name] = act(name)
+            done = act(name)
         except StoreError:
             raise
         except StreamSortError as error:
             failed += 1
-            told[name] = f"{type(error).__name__}: {error}"
+            told[name] = {"error": f"{type(error).__name__}: {error}"}
             fail(str(error))
         else:
+            told[name] = done.facts
             if not as_json:
-                say(f"{name}: {told[name]}")
+                say(f"{name}: {done.text}")
     if as_json:
         print_json(told)
     if failed:
         raise typer.Exit(FAILED)
 
 
-def _chosen(connection: Connection, choice: Choice, *, new: bool = True) -> list[str]:
+def _chosen(connection: Connection, choice: Choice, *, new: bool = False) -> list[str]:
     """The queues that are named, or those among all that match; an error if there is none, or unless `new` one is."""
     if choice.queues:
         for queue in () if new else choice.queues:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
 
-from stream_sort.cli.output import BAD_USAGE, fail
+from stream_sort.cli.output import BAD_USAGE, confirm, fail
 from stream_sort.cli.places import Place, find_stack
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from collections.abc import Callable
 
     from stream_sort.replay.jobs.places import Nearby
@@ -28,13 +30,10 @@ class JobCommand(TyperCommand):
     """A command whose options the job knows; a shell completes them none the less."""
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """The job's options that begin so; none without the extra."""
+        """The job's options that begin so."""
         del ctx
-        try:
-            parser = getattr(import_module(f"stream_sort.replay.{self.name}.options"), f"{self.name}_parser")()
-        except ModuleNotFoundError:
-            return []
-        options = [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001  # no other
+        actions = _parser(str(self.name))._actions  # noqa: SLF001  # no other
+        options = [option for action in actions for option in action.option_strings]
         return [ITEM(option) for option in options if option.startswith(incomplete or "--")]
 
 
@@ -57,10 +56,32 @@ def _command(job: str) -> Callable[[typer.Context], None]:
             if error.name is None or error.name.partition(".")[0] not in EXTRA:
                 raise
             fail(f"{job} needs Spark: pip install '.[cli,spark]' in its folder, or make setup there; and Java 17")
+            if not {"--help", "-h"}.isdisjoint(context.args):
+                typer.echo(_parser(job).format_help(), nl=False)
+                raise typer.Exit from None
             raise typer.Exit(BAD_USAGE) from None
-        raise typer.Exit(main(context.args, find_nearby))
+        # A backfill changes nothing that is there, and has nothing to ask.
+        asks = () if job == "backfill" else (ask,)
+        raise typer.Exit(main(context.args, find_nearby, *asks))
 
     return run
+
+
+def _parser(job: str) -> ArgumentParser:
+    """What reads the job's options; it needs no Spark."""
+    parser: ArgumentParser = getattr(import_module(f"stream_sort.replay.{job}.options"), f"{job}_parser")()
+    return parser
+
+
+def ask(text: str, yes: bool) -> None:  # noqa: FBT001  # as confirm has it
+    """As every command does. A job says of Ctrl-C that it stops; here nothing has begun."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        confirm(text, yes)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def find_nearby() -> Nearby | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stream_sort.local.amends import make_amends
 from stream_sort.local.handler_trial import try_handler
 from stream_sort.local.project import HandlerFile, project_root
 from stream_sort.local.sam import STACK, Sam
@@ -42,20 +42,8 @@ def deploy(
         # Not sam's --resolve-s3: it makes the bucket by a stack of its own, and waits long for that.
         s3.create_bucket(Bucket=BUCKET)
     sam.deploy(BUCKET, parameters)
-    # AWS asks for dynamodb:PartiQLInsert, which the roles have; MiniStack asks for what AWS does not know.
-    for step in ("enqueue", "sweep"):
-        allow(aws, step, ["dynamodb:BatchExecuteStatement"], "*")
+    make_amends(aws)
     return replace(record, port=aws.port, deployed=parameters, outputs=_read_outputs(aws))
-
-
-def allow(aws: MiniStack, step: str, actions: list[str], resource: str) -> None:
-    """Let a function do more than the template says, until its role is deployed again."""
-    statement = {"Effect": "Allow", "Action": actions, "Resource": resource}
-    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    with closing(aws.client("cloudformation")) as stacks, closing(aws.client("iam")) as iam:
-        role = stacks.describe_stack_resource(StackName=STACK, LogicalResourceId=f"{step.title()}Role")
-        name = role["StackResourceDetail"]["PhysicalResourceId"]
-        iam.put_role_policy(RoleName=name, PolicyName="-".join(actions).replace(":", "."), PolicyDocument=document)
 
 
 def _back_to_default(aws: MiniStack, before: Record | None) -> dict[str, str]:

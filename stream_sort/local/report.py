@@ -63,7 +63,7 @@ def _first_commands(stack: LocalStack, program: str) -> list[str]:
         "Try it: two messages, out of order, and what process does with them (Ctrl-C ends it)",
         f"  {program} local invoke enqueue '{example}'",
         f"  {program} local logs process --follow",
-        "With the AWS command line",
+        "With the AWS CLI, version 2",
         f"  export {aws}",
         f"  {stack.outputs['TryIt']}",
     ]

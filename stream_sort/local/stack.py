@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from stream_sort.errors import InvalidInput, LocalStackFailed
-from stream_sort.local.deployment import allow, deploy
+from stream_sort.local.amends import allow
+from stream_sort.local.deployment import deploy
 from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.handler_trial import try_handler
 from stream_sort.local.init_errors import init_errors

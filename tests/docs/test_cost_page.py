@@ -116,7 +116,7 @@ def test_what_the_page_says_of_itself_and_the_classic_algorithm_is_what_the_form
 
 
 def test_an_idle_stack_costs_what_the_page_says() -> None:
-    told = Line().json("cost", "--messages", "1")
+    told = Line().json("cost", "--messages", "0")
     assert f"come to {told['usd']['a_month']:.2f} USD a month" in TEXT
 
 

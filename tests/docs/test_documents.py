@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from stream_sort import Batch, OrderedConsumer, StreamSorter
+from stream_sort.core.limits import MAX_EFFECTS
 from stream_sort.settings import PREFIX, ConsumerSettings, EnqueueSettings, Settings, SinkSettings
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +25,34 @@ def test_the_code_of_a_document_runs_from_top_to_bottom(name: str) -> None:
     exec(compile("\n".join(blocks), name, "exec"), {})
     for block in re.findall(r"^```python no-run\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         compile(block, name, "exec")
+
+
+def test_the_handler_that_pays_gets_its_tables_and_takes_large_batches() -> None:
+    text = (ROOT / "README.md").read_text()
+    (block,) = (
+        block for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL) if "def pay" in block
+    )
+    written = set(re.findall(r'transaction\.\w+\(\s*"(\w+)"', block))
+    assert f"One transaction takes {MAX_EFFECTS} writes" in text
+    assert written == set(re.findall(r"^\$ aws dynamodb create-table --table-name (\w+)", text, re.MULTILINE))
+    sorter = StreamSorter.in_memory()
+    sorter.put_many({"queue": "eve", "seq": seq, "amount": 2} for seq in range(300))
+    code: dict[str, Any] = {"Batch": Batch, "OrderedConsumer": OrderedConsumer, "sorter": sorter}
+    exec(compile(block, "README.md", "exec"), code)
+    given: list[int] = []
+
+    def pay(batch: Batch) -> None:
+        given.append(len(batch))
+        code["pay"](batch)
+
+    assert OrderedConsumer("books", pay, sorter=sorter).catch_up("eve") == 300
+    assert len(given) <= 8, given
+
+
+def test_readme_says_which_aws_command_it_means_before_it_uses_one() -> None:
+    before, command, _ = (ROOT / "README.md").read_text().partition("\n$ aws ")
+    assert command
+    assert "AWS CLI, version 2" in before
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

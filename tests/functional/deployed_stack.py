@@ -73,6 +73,7 @@ class DeployedStack:
             self._add(f"{table}Table", table, "AWS::DynamoDB::Table")
             arn = dynamodb.describe_table(TableName=table)["Table"].get("LatestStreamArn")
             self.arns |= {table: arn} if arn else {}
+            self.keep_backups(table, on=True)
 
     def _queues(self) -> None:
         sqs = self.client("sqs")
@@ -103,7 +104,12 @@ class DeployedStack:
             )
             self._add(f"{step.title()}Function", step, "AWS::Lambda::Function")
         for step, source in SOURCES:
-            self.map(step, source)
+            self.map(step, source, Enabled=step != "advance")
+
+    def keep_backups(self, table: str, *, on: bool) -> None:
+        """Switch point-in-time recovery on or off."""
+        wanted = {"PointInTimeRecoveryEnabled": on}
+        self.client("dynamodb").update_continuous_backups(TableName=table, PointInTimeRecoverySpecification=wanted)
 
     def map(self, step: str, source: str, **options: Any) -> None:
         """Let a function read a stream or a queue."""

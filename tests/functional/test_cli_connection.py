@@ -146,6 +146,16 @@ def test_no_region_is_told_with_the_option_that_gives_it(words: list[str], monke
     assert Line().error("status", *tables, *words, code=2) == "no AWS region is set; give --region, or set AWS_REGION"
 
 
+def test_who_names_a_stack_while_a_local_one_is_up_is_told_how_to_mean_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setattr(places, "_local", object)
+    told = Line().error("status", "--stack", "stream-sort", code=2)
+    assert told.startswith("no AWS region is set; give --region, or set AWS_REGION")
+    assert told.endswith("(a local stack is up: to mean that one, leave out --stack)")
+
+
 def test_no_credentials_are_told_with_the_way_to_give_them(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)

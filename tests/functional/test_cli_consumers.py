@@ -87,6 +87,12 @@ def test_a_dry_run_asks_nothing_and_changes_nothing(desk: OperatorDesk) -> None:
     assert checkpoints(desk) == (3, 1)
 
 
+def test_a_dry_run_tells_what_comes_again_and_what_is_passed_over(desk: OperatorDesk) -> None:
+    shown = desk.run("consumers", "reset", "ada", "--to", "1", "--dry-run")
+    assert "3 messages will come again, 0 will be passed over." in shown.stderr
+    assert desk.run("consumers", "reset", "ada", "--to", "latest", "--dry-run").stderr.startswith("nothing to reset")
+
+
 def test_a_no_changes_nothing(desk: OperatorDesk) -> None:
     done = desk.run("consumers", "reset", "--all", "--to", "earliest", answer="n\n")
     assert (done.exit_code, checkpoints(desk)) == (1, (3, 1))
@@ -137,7 +143,9 @@ def test_a_trim_asks_first(desk: OperatorDesk) -> None:
 
 def test_without_a_control_table_a_trim_wants_to_hear_that_there_are_no_consumers(desk: OperatorDesk) -> None:
     del desk.env["STREAM_SORT_CONTROL_TABLE"]
-    assert "no control table is named" in desk.run("trim", "ada", "--through", "2", "--yes").stderr
+    told = desk.run("trim", "ada", "--through", "2", "--yes").stderr
+    assert "no control table is named" in told
+    assert "--no-consumers if nobody consumes" in told
     assert desk.run("trim", "ada", "--through", "2", "--yes", "--no-consumers").exit_code == 0
     assert len(list(desk.sorter.read("ada"))) == 1
 
@@ -155,6 +163,7 @@ def test_without_a_control_table_a_trim_wants_to_hear_that_there_are_no_consumer
         (["consumers", "retire", "biling", "--yes"], 1, "no consumer 'biling' is registered; there are 'billing'"),
         (["trim", "ada", "--through", "1", "--no-consumers"], 2, "the control table is Control"),
         (["trim", "eve", "--through", "1", "--yes"], 1, "queue 'eve' has no cursor"),
+        (["trim", "eve", "--through", "1"], 1, "queue 'eve' has no cursor"),
         (["trim", "ada", "--through", "9", "--yes"], 1, "released up to seq 3"),
     ],
 )

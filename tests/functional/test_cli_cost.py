@@ -47,6 +47,14 @@ def test_the_json_holds_every_step_and_every_price_and_they_add_up() -> None:
     assert told["usd"]["a_million_messages"] == pytest.approx(told["usd"]["a_month"] / 10)
 
 
+def test_an_idle_stack_costs_what_its_sweeps_and_polls_cost() -> None:
+    told = Line().json("cost", "--messages", "0")
+    assert (told["a_message"], told["usd"]["a_million_messages"]) == (None, None)
+    assert {name for name, work in told["a_month"].items() if work["requests"]} == {"sweep", "in all"}
+    shown = Line().run("cost", "--messages", "0").stdout
+    assert f"{told['usd']['a_month']:.2f} USD a month\n" in shown
+
+
 def test_a_price_that_is_given_goes_before_that_of_the_file_and_that_before_ours(tmp_path: Path) -> None:
     file = tmp_path / "prices.json"
     file.write_text(json.dumps({"write-units": 100, "read-units": 10}))
@@ -70,8 +78,8 @@ def test_what_is_left_out_costs_nothing() -> None:
         (["--messages", "ten"], "'ten' is no number of messages; give one such as 250000, 1.5k, 10M or 2e6"),
         (["--messages", "-5"], "'-5' is no number of messages; give one such as 250000, 1.5k, 10M or 2e6"),
         (["--messages", "nan"], "'nan' is no number of messages; give one such as 250000, 1.5k, 10M or 2e6"),
-        (["--messages", "0"], "'0' messages a month: it must be from 1 to 1e+15"),
-        (["--messages", "9e99"], "'9e99' messages a month: it must be from 1 to 1e+15"),
+        (["--messages", "0.5"], "'0.5' messages a month: it must be 0, or from 1 to 1e+15"),
+        (["--messages", "9e99"], "'9e99' messages a month: it must be 0, or from 1 to 1e+15"),
         (["--messages", "1M", "--batch", "0"], "batch is 0; it must be at least 1"),
         (["--messages", "1M", "--batch-size", "0"], "batch_size is 0; it must be at least 1"),
         (["--messages", "1M", "--consumers", "-1"], "consumers is -1; it must be at least 0"),

@@ -121,7 +121,17 @@ def test_a_missing_index_is_found(dynamo: Table) -> None:
     del request["GlobalSecondaryIndexes"]
     request["AttributeDefinitions"] = request["AttributeDefinitions"][:1]
     table(dynamo.client, request)
-    assert only(findings(code=1))[2].startswith("cursor table 'Cursor' lacks its index 'waiting'")
+    _, _, text, remedy = only(findings(code=1))
+    assert text.startswith("cursor table 'Cursor' lacks its index 'waiting'")
+    *words, definitions, attributes, updates, created = shlex.split(remedy)
+    assert words == ["aws", "dynamodb", "update-table", "--table-name", "Cursor"]
+    assert (definitions, updates) == ("--attribute-definitions", "--global-secondary-index-updates")
+    dynamo.client.update_table(
+        TableName="Cursor",
+        AttributeDefinitions=json.loads(attributes),
+        GlobalSecondaryIndexUpdates=json.loads(created),
+    )
+    assert findings() == []
 
 
 def test_a_stuck_queue_is_found_and_freed_by_the_command_that_is_given(desk: OperatorDesk) -> None:
@@ -249,11 +259,22 @@ def test_a_lost_cursor_row_is_found_by_who_was_parked_for_it(desk: OperatorDesk,
     dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "ada"}})
     desk.deliver("ada")
     lost = [one for one in findings(code=1) if "lost its cursor row" in one["text"]]
-    level, area, _, remedy = only(lost)
+    level, area, text, remedy = only(lost)
     assert (level, area, remedy) == ("FAIL", "queues", "stream-sort recover ada")
+    assert text == "'ada' has lost its cursor row: nothing can be stored in it or released until it is put back"
     Line().run(*shlex.split(remedy)[1:], "--yes")
     desk.consumer.catch_up("ada")
     assert findings() == []
+
+
+@pytest.mark.parametrize("words", [("explain", "ada"), ("advance", "ada", "--yes")])
+def test_a_lost_cursor_row_is_told_with_the_command_that_leads_to_the_same_tables(
+    words: tuple[str, ...], desk: OperatorDesk, dynamo: Table
+) -> None:
+    desk.put("ada", 0)
+    dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "ada"}})
+    told = Line().run(*words, "--region", "eu-west-1", code=1).stderr
+    assert told.endswith("what its consumers have done: stream-sort recover ada --region eu-west-1\n")
 
 
 def test_many_stuck_queues_are_counted_and_few_are_named(desk: OperatorDesk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import TYPE_CHECKING
 
@@ -88,23 +89,45 @@ def test_a_mapping_that_is_off_is_found_with_the_command_that_turns_it_on(
 
 
 def test_advance_may_be_off_unless_the_stack_wants_it(stack: DeployedStack) -> None:
-    stack.client("lambda").update_event_source_mapping(UUID=stack.mappings["advance", "Items"], Enabled=False)
-    assert stack.doctor() == []
+    shown = Line().run("doctor", "--stack", "orders").stdout
+    assert "advance on the stream of ItemsTable is Disabled: as AdvanceTrigger says" in shown
     stack.parameters["AdvanceTrigger"] = "Enabled"
     assert only(stack.doctor(code=1))[2] == "advance on the stream of ItemsTable is Disabled: nothing is read"
 
 
-def test_a_mapping_that_is_gone_is_found(stack: DeployedStack) -> None:
+def test_advance_that_is_on_although_nobody_asked_for_it_is_told(stack: DeployedStack) -> None:
+    uuid = stack.mappings["advance", "Items"]
+    stack.client("lambda").update_event_source_mapping(UUID=uuid, Enabled=True)
+    level, area, text, remedy = only(stack.doctor())
+    assert (level, area) == ("WARN", "mappings")
+    assert text.startswith("advance on the stream of ItemsTable is Enabled, though AdvanceTrigger is Disabled")
+    assert remedy == f"aws lambda update-event-source-mapping --uuid {uuid} --no-enabled"
+    stack.parameters["AdvanceTrigger"] = "Enabled"
+    assert stack.doctor() == []
+
+
+def test_a_mapping_that_is_gone_is_found_and_no_remedy_is_to_deploy_the_same_again(stack: DeployedStack) -> None:
     stack.client("lambda").delete_event_source_mapping(UUID=stack.mappings["process", "RetryQueue"])
-    assert only(stack.doctor(code=1))[2] == "process on RetryQueue: there is no such event source mapping"
+    _, _, text, remedy = only(stack.doctor(code=1))
+    assert text == "process on RetryQueue: there is no such event source mapping"
+    assert "a drift-aware change set of stack 'orders'" in remedy
+    assert "make deploy" not in remedy
 
 
 def test_a_mapping_on_a_stream_that_the_table_no_longer_has_is_found(stack: DeployedStack) -> None:
     stack.client("dynamodb").delete_table(TableName="Cursor")
     stack.sorter.create_tables()
-    text = only(stack.doctor(code=1))[2]
+    stack.keep_backups("Cursor", on=True)
+    _, _, text, remedy = only(stack.doctor(code=1))
     uuid = stack.mappings["process", "Cursor"]
     assert text == f"process on the stream of CursorTable: mapping {uuid} reads a stream that the table no longer has"
+    away, again, _ = remedy.split("; ")
+    assert away == f"aws lambda delete-event-source-mapping --uuid {uuid}"
+    *words, option, request = shlex.split(again)
+    assert (words, option) == (["aws", "lambda", "create-event-source-mapping"], "--cli-input-json")
+    stack.client("lambda").delete_event_source_mapping(UUID=uuid)
+    stack.client("lambda").create_event_source_mapping(**json.loads(request))
+    assert stack.doctor() == []
 
 
 def test_a_mapping_that_hears_of_no_single_failure_is_found(stack: DeployedStack) -> None:
@@ -121,7 +144,7 @@ def test_a_function_on_another_table_is_found(stack: DeployedStack) -> None:
     level, area, text, remedy = only(stack.doctor(code=1))
     assert (level, area) == ("FAIL", "functions")
     assert text == "sweep: its STREAM_SORT_CONTROL_TABLE is 'Other', but the stack's table is 'Control'"
-    assert "make deploy" in remedy
+    assert "drift-aware" in remedy
 
 
 def test_functions_that_disagree_on_a_key_are_found(stack: DeployedStack) -> None:
@@ -145,16 +168,38 @@ def test_a_function_with_another_layer_is_found(stack: DeployedStack) -> None:
 
 def test_another_version_in_the_functions_is_told(stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stream_sort.cli.checkup.deployment.__version__", "9.9.9")
-    level, area, text, _ = only(stack.doctor())
+    level, area, text, remedy = only(stack.doctor())
     assert (level, area) == ("WARN", "versions")
     assert text.endswith("this command is 9.9.9")
+    assert remedy.endswith("make deploy")
 
 
 def test_a_role_that_may_not_do_what_it_must_is_found(stack: DeployedStack) -> None:
     stack.denied = {("dynamodb:UpdateItem", "table/Cursor")}
-    texts = [one["text"] for one in stack.doctor(code=1)]
-    assert len(texts) == 4
-    assert texts[0].startswith("enqueue: its role may not call dynamodb:UpdateItem on arn:aws:dynamodb:")
+    found = stack.doctor(code=1)
+    steps = ("enqueue", "advance", "process", "sweep")
+    told = [f"{step}: its role may not call dynamodb:UpdateItem on CursorTable" for step in steps]
+    assert [one["text"] for one in found] == told
+    assert all("drift-aware" in one["remedy"] for one in found)
+
+
+def test_a_role_that_lacks_much_is_one_finding(stack: DeployedStack) -> None:
+    stack.denied = {("sqs:SendMessage", "RetryQueue"), ("sqs:DeleteMessage", "RetryQueue"), ("dynamodb:Scan", "Cursor")}
+    process, sweep = stack.doctor(code=1)
+    assert process["text"] == "process: its role may not call sqs:DeleteMessage, sqs:SendMessage on RetryQueue"
+    assert sweep["text"] == "sweep: its role may not call dynamodb:Scan on CursorTable"
+    stack.denied |= {("sqs:SendMessage", "StreamFailures")}
+    assert stack.doctor(code=1)[1]["text"].endswith("on RetryQueue; sqs:SendMessage on StreamFailures")
+
+
+def test_point_in_time_recovery_that_is_off_is_told_with_the_command_that_turns_it_on(stack: DeployedStack) -> None:
+    stack.keep_backups("Control", on=False)
+    level, area, text, remedy = only(stack.doctor())
+    assert (level, area) == ("WARN", "tables")
+    assert text == "control table 'Control' has point-in-time recovery off, which the template has on"
+    *words, name, value = shlex.split(remedy)
+    assert words == ["aws", "dynamodb", "update-continuous-backups", "--table-name", "Control"]
+    assert (name, value) == ("--point-in-time-recovery-specification", "PointInTimeRecoveryEnabled=true")
 
 
 def test_who_may_not_simulate_is_told_so_in_one_line(stack: DeployedStack) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from stream_sort.cli.local import program
+from stream_sort.local.record import Record
 from tests.functional.command_line import Line
 
 if TYPE_CHECKING:
@@ -35,6 +38,41 @@ def test_a_home_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     for home in (tmp_path / "a.jsonl", tmp_path / "a.jsonl" / "x"):
         said = Line().error("local", "up", "--home", str(home), code=2)
         assert said.startswith(f"--home {home}: no folder can be made there: ")
+
+
+@pytest.fixture
+def was_up(tmp_path: Path) -> Path:
+    """The folder of a stack that was up, and whose AWS has ended since."""
+    Record(9, {"MaxAttempts": "3"}).save(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("answer", ["n\n", ""])
+def test_a_reset_asks_first_and_changes_nothing_without_a_yes(was_up: Path, answer: str) -> None:
+    told = Line().run("local", "reset", "--home", str(was_up), given=answer, code=1).stderr
+    assert told.startswith(f"Throw away every message and all state of the local stack in {was_up}, ")
+    assert "nothing was changed; --yes goes on without asking" in told
+    assert Record.load(was_up) == Record(9, {"MaxAttempts": "3"})
+
+
+def test_ctrl_c_at_a_question_is_130_and_changes_nothing(was_up: Path) -> None:
+    words = ["local", "reset", "--home", str(was_up)]
+    with subprocess.Popen(
+        [sys.executable, "-c", "from stream_sort.cli.app import main; main()", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A suite that runs in the background ignores Ctrl-C, and its children would too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # no threads here
+    ) as command:
+        assert command.stderr is not None
+        assert command.stderr.readline().startswith("Throw away ")
+        assert command.stderr.read(len("Go on?")) == "Go on?"
+        command.send_signal(signal.SIGINT)
+        told = command.stderr.read()
+    assert (command.returncode, told.splitlines()[-1]) == (130, "stream-sort: nothing was changed")
+    assert Record.load(was_up) is not None
 
 
 def test_hints_name_the_command_so_that_a_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

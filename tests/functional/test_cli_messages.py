@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ import pytest
 
 from stream_sort import PutResult, StoreUnavailable, StreamSorter
 from stream_sort.cli import messages
+from stream_sort.cli.rejects import Rejects
 from tests.functional.command_line import VARIABLES, Line
 
 if TYPE_CHECKING:
@@ -110,10 +112,89 @@ def test_the_file_on_stdin_is_not_where_rejects_go(tmp_path: Path) -> None:
 
 
 def test_rejects_of_an_earlier_run_go_when_nothing_is_refused(line: Line, tmp_path: Path) -> None:
-    line.run("put", "-", given="nonsense", code=1)
-    assert (tmp_path / "stdin.rejects").exists()
-    line.run("put", "-", given='{"queue": "ada", "seq": 0}')
-    assert not (tmp_path / "stdin.rejects").exists()
+    (tmp_path / "in.jsonl").write_text("nonsense")
+    line.run("put", "in.jsonl", code=1)
+    assert (tmp_path / "in.jsonl.rejects").exists()
+    (tmp_path / "in.jsonl").write_text('{"queue": "ada", "seq": 0}')
+    line.run("put", "in.jsonl")
+    assert not (tmp_path / "in.jsonl.rejects").exists()
+
+
+@pytest.mark.parametrize(("words", "names"), [([], "stdin{}.rejects"), (["--rejects", "bad"], "bad{}")])
+def test_rejects_of_stdin_are_nowhere_else_and_stay(line: Line, tmp_path: Path, words: list[str], names: str) -> None:
+    for run, number in enumerate(("", "-2", "-3")):
+        told = line.run("put", "-", *words, given=f"nonsense {run}", code=1).stderr
+        assert f"the reasons: {names.format(number)}; " in told
+        line.run("put", "-", *words, given='{"queue": "ada", "seq": 0}')
+    kept = {file.name: lines_of(file.read_text())[0]["message"] for file in tmp_path.iterdir()}
+    assert kept == {names.format(number): f"nonsense {run}" for run, number in enumerate(("", "-2", "-3"))}
+
+
+def test_rejects_of_stdin_go_to_a_file_that_was_made_for_them(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "bad").touch()
+    line.run("put", "-", "--rejects", "bad", given="nonsense", code=1)
+    assert [file.name for file in tmp_path.iterdir()] == ["bad"]
+    assert line.json("put", "-", "--rejects", "/dev/null", code=0)["rejects"] is None
+
+
+@pytest.mark.parametrize("where", ["nowhere/x", "in.jsonl/x", "."])
+def test_rejects_that_cannot_be_written_are_told_before_the_first_message(
+    line: Line, tmp_path: Path, sorter: StreamSorter, where: str
+) -> None:
+    (tmp_path / "in.jsonl").write_text('{"queue": "ada", "seq": 0}\nnonsense\n')
+    assert line.error("put", "in.jsonl", "--rejects", where, code=2).startswith(f"--rejects {where}: ")
+    assert sorter.explain("ada").highest_stored is None
+    line.run("put", "in.jsonl", "--rejects", "bad", code=1)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["bad", "in.jsonl"]
+
+
+def test_a_check_of_the_rejects_leaves_no_file(line: Line, tmp_path: Path) -> None:
+    line.run("put", "-", "--rejects", "bad", given='{"queue": "ada", "seq": 0}')
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rejects_that_cannot_be_written_after_all_are_not_said_to_be_there(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('nonsense\n{"queue": "ada", "seq": 0}\n')
+    (tmp_path / "in.jsonl.rejects").mkdir()
+    told = line.run("put", "in.jsonl", code=2)
+    assert "the reasons" not in told.stderr
+    assert "in.jsonl.rejects: Is a directory" in told.stderr
+
+
+def test_what_a_shell_pipes_in_by_name_is_as_stdin(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.write(write, b"nonsense\n")
+    os.close(write)
+    rejects = Rejects.of(f"/dev/fd/{read}", None)
+    os.close(read)
+    assert str(rejects.path) == "stdin.rejects"
+    assert not list(tmp_path.iterdir())
+
+
+REPLAYED = {"queue": "lo", "seq": 1, "item": {"amount": 6, "queue": "lo", "seq": 1}}
+
+
+def test_a_line_of_a_backfill_is_refused_with_the_next_step(line: Line, tmp_path: Path, sorter: StreamSorter) -> None:
+    (tmp_path / "part.jsonl").write_text(json.dumps(REPLAYED))
+    told = line.run("put", "part.jsonl", code=1)
+    assert "0 accepted, 0 duplicates, 0 conflicts, 0 late, 1 rejected" in told.stdout
+    assert "line 1: a line of backfill --sink jsonl; the message is its item: use backfill --sink table" in told.stderr
+    assert "jq -c .item" in told.stderr
+    assert sorter.explain("lo").highest_stored is None
+
+
+@pytest.mark.parametrize(
+    "changed", [{"more": 1}, {"item": 5}, {"item": {"queue": "lo", "seq": 2}}, {"item": {"text": "x"}}], ids=str
+)
+def test_a_message_that_only_looks_like_a_line_of_a_backfill_is_taken(line: Line, changed: dict[str, object]) -> None:
+    assert "1 accepted" in line.run("put", "-", given=json.dumps(REPLAYED | changed)).stdout
+
+
+def test_a_line_of_rejects_is_refused_with_the_next_step(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"queue": "ada"}')
+    line.run("put", "in.jsonl", code=1)
+    told = line.run("put", "in.jsonl.rejects", code=1).stderr
+    assert "line 1: a line of a file of rejects; put the message in it, once it is mended: jq -c .message" in told
 
 
 @pytest.mark.parametrize("text", ["", "mine", '{"line": 1}\n', "[1]\n"])
@@ -197,6 +278,20 @@ def test_read_prints_a_range_in_order(line: Line, sorter: StreamSorter) -> None:
     assert some == [{"queue": "ada", "seq": seq, "data": "AP8="} for seq in (1, 2)]
 
 
+def test_what_is_read_from_the_table_before_a_restore_is_put_back(
+    line: Line, dynamo: Table, sorter: StreamSorter
+) -> None:
+    sorter.put_many({"queue": "eve", "seq": seq, "amount": seq} for seq in range(7))
+    before = StreamSorter("Before", "Unused", client=dynamo.client, in_flight=1)
+    before.create_tables()
+    before.put_many(sorter.read("eve"))
+    for seq in (5, 6):
+        dynamo.client.delete_item(TableName="Items", Key={"queue": {"S": "eve"}, "seq": {"N": str(seq)}})
+    found = line.run("read", "eve", "--after", "4", "--through", "6", "--items-table", "Before").stdout
+    assert "2 accepted" in line.run("put", "-", given=found).stdout
+    assert [one["amount"] for one in sorter.read("eve")] == list(range(7))
+
+
 def test_read_says_what_it_cannot_read(line: Line, sorter: StreamSorter) -> None:
     sorter.put({"queue": "ada", "seq": 0})
     assert "bob" in line.error("read", "bob")
@@ -259,6 +354,15 @@ def test_tail_begins_where_it_is_told(line: Line, sorter: StreamSorter) -> None:
     }
     assert shown == {"earliest": [0, 1, 2, 3, 4], "3": [3, 4], "9": [], "latest": []}
     assert "earliest" in line.error("tail", "--since", "yesterday", code=2)
+
+
+def test_tail_tells_of_a_queue_that_is_not_there(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    assert "queue 'beaa' has no cursor" in line.error("tail", "beaa", "--once")
+    monkeypatch.setattr(messages.time, "sleep", interrupted)
+    assert "beaa: there is no such queue yet; it is shown once it begins" in line.run("tail", "beaa", code=130).stderr
 
 
 def test_tail_says_what_was_trimmed_and_goes_on(

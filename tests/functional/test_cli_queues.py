@@ -278,16 +278,39 @@ def test_a_policy_is_set_and_shown_by_pattern(line: Line, put: Callable[..., Non
 def test_nudge_touches_the_row_of_each_queue(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
     put("ada", 0)
     put("bob", 0)
-    assert line.json("nudge", "--all", "--yes") == {"ada": "nudged", "bob": "nudged"}
+    assert line.json("nudge", "--all", "--yes") == {"ada": {"nudged": True}, "bob": {"nudged": True}}
     rows = [sorter.stores.cursors.get(name) for name in ("ada", "bob")]
     assert [row.nudges for row in rows if row] == [1, 1]
 
 
-def test_a_queue_that_cannot_be_nudged_keeps_no_other_one_back(line: Line, put: Callable[..., None]) -> None:
+def test_a_queue_that_cannot_be_nudged_keeps_no_other_one_back(
+    line: Line, put: Callable[..., None], dynamo: Table
+) -> None:
     put("ada", 0)
-    result = line.run("nudge", "none", "ada", "--yes", code=1)
+    put("lost", 0)
+    dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "lost"}})
+    result = line.run("nudge", "lost", "ada", "--yes", code=1)
     assert result.stdout == "ada: nudged\n"
-    assert result.stderr.splitlines()[-1].startswith("stream-sort: queue 'none' has no cursor")
+    assert result.stderr.splitlines()[-1].startswith("stream-sort: queue 'lost' had a cursor row and it is gone")
+    told = line.json("nudge", "lost", "ada", "--yes", code=1)
+    assert told["ada"] == {"nudged": True}
+    assert told["lost"]["error"].startswith("CursorLost: ")
+
+
+@pytest.mark.parametrize("command", ["nudge", "advance"])
+def test_a_mistyped_name_is_refused_before_anybody_is_asked(
+    line: Line, put: Callable[..., None], sorter: StreamSorter, command: str
+) -> None:
+    put("ada", 0)
+    assert "queue 'none' has no cursor" in line.error(command, "ada", "none")
+    row = sorter.stores.cursors.get("ada")
+    assert row is not None
+    assert row.nudges == 0
+
+
+def test_advance_tells_programs_how_many_and_how_far(line: Line, put: Callable[..., None]) -> None:
+    put("ada", 0, 1)
+    assert line.json("advance", "ada", "--yes") == {"ada": {"released": 0, "position": 1}}
 
 
 def test_no_queue_named_is_bad_usage(line: Line) -> None:
@@ -375,6 +398,7 @@ def test_every_command_has_an_example_that_runs(
     monkeypatch.chdir(str(tmp_path))
     (tmp_path / "messages.jsonl").write_text('{"queue": "ada", "seq": 100}\n')  # type: ignore[operator]
     put("ada", *range(100))
+    put("bob", 0)
     (example,) = examples_of(command.__doc__ or "")
     assert f"Example: {example}" in " ".join(line.run(command.__name__, "--help").stdout.split())
     program, *words = shlex.split(example)

@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 
 from stream_sort import __version__
+from stream_sort.cli.checkup.asking import Aws
 from stream_sort.cli.checkup.deployment import STEPS
 from stream_sort.cli.checkup.functions import CONTROL, READERS, SHARED, TABLES
-from stream_sort.cli.checkup.mappings import KINESIS, MAPPINGS, PARTIAL
+from stream_sort.cli.checkup.mappings import KINESIS, MAPPINGS, PARALLEL, PARTIAL
 from stream_sort.cli.checkup.resources import function_of
 from stream_sort.cli.checkup.roles import NEEDS
 from stream_sort.cli.checkup.schedules import RULES
 from stream_sort.cli.checkup.versions import NAMED
 from stream_sort.cli.checkup.watch import QUEUES
+from stream_sort.cli.connection import Connection
+from stream_sort.cli.places import Place
+from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.tables import LISTING_INDEX, WAITING_INDEX
 
 # Logs and traces are no business of queues.
@@ -56,10 +60,27 @@ def test_every_mapping_of_the_template_is_looked_at(resources: dict[str, Any]) -
         if one["Type"] == "AWS::Lambda::EventSourceMapping":
             told = one["Properties"]
             source = json.dumps(told["EventSourceArn"])
-            made[told["FunctionName"]["Ref"], source] = told["FunctionResponseTypes"]
+            made[told["FunctionName"]["Ref"], source] = told
     wanted = {(function_of(one.step), source_of(one)) for one in (*MAPPINGS, KINESIS)}
     assert set(made) == wanted
-    assert all(types == [PARTIAL] for types in made.values())
+    assert all(told["FunctionResponseTypes"] == [PARTIAL] for told in made.values())
+
+
+def test_a_mapping_that_is_made_by_hand_is_what_the_template_makes(
+    resources: dict[str, Any], defaults: dict[str, str]
+) -> None:
+    listed = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::Lambda::EventSourceMapping"]
+    made = {(told["FunctionName"]["Ref"], json.dumps(told["EventSourceArn"])): told for told in listed}
+    assert defaults["Parallelization"] == PARALLEL
+    aws = Aws(Connection(Settings(), Place()))
+    for one in (*MAPPINGS, KINESIS):
+        request = one.request("function", "source", "failures", aws)
+        template = made[function_of(one.step), source_of(one)]
+        assert set(request) - {"Enabled"} == set(template) - {"Enabled"}
+        for name in set(request) - {"EventSourceArn", "FunctionName", "DestinationConfig", "Enabled"}:
+            wanted = template[name]
+            assert request[name] == (int(PARALLEL) if wanted == {"Ref": "Parallelization"} else wanted)
+        assert request.get("Enabled", True) is not bool(one.switch)
 
 
 def source_of(wanted: Any) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
+    from stream_sort.cli.checkup.finding import Finding
     from stream_sort.local.ministack import MiniStack
     from tests.conftest import Tables
 
@@ -36,8 +37,9 @@ ENVIRONMENT = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": ACCESS_
 
 
 @pytest.fixture(scope="module")
-def app() -> Iterator[App]:
-    with LocalStack.leashed() as stack, App(stack) as app:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    home = tmp_path_factory.mktemp("doctor") / "stack"
+    with LocalStack.up(home=home) as stack, App(stack) as app:
         app.put({"queue": "ada", "seq": 0}, {"queue": "ada", "seq": 1})
         assert eventually(lambda: app.consumer("process").checkpoint("ada") == 1, seconds=60)
         yield app
@@ -66,14 +68,50 @@ def test_a_healthy_stack_is_healthy(app: App) -> None:
 
 @pytest.mark.ministack
 def test_the_local_stack_that_is_up_is_checked_as_any_other(app: App) -> None:
+    found = examined(app)
+    assert {one.level for one in found} == {"OK"}
+    assert any(one.text.startswith(f"stack {STACK!r} is ") for one in found)
+
+
+def examined(app: App) -> tuple[Finding, ...]:
+    """What is found without --stack, of the local stack that is up."""
     outputs = app.stack.outputs
     settings = Settings(items_table=outputs["ItemsTable"], cursor_table=outputs["CursorTable"])
     place = Place(region=REGION, endpoint_url=app.stack.endpoint, key=ACCESS_KEY)
     stack = Stack("the local stack", outputs, {})
     with closing(Connection(settings, place, outputs["ControlTable"], stack=stack)) as connection:
-        found = examine(connection, Terms()).findings
-    assert {one.level for one in found} == {"OK"}
-    assert any(one.text.startswith(f"stack {STACK!r} is ") for one in found)
+        return examine(connection, Terms()).findings
+
+
+@pytest.mark.ministack
+def test_mappings_and_backups_are_as_the_template_says(app: App) -> None:
+    texts = [one.text for one in examined(app)]
+    assert "advance on the stream of ItemsTable is Disabled: as AdvanceTrigger says" in texts
+    assert sum(text.endswith("; point-in-time recovery on") for text in texts) == 3
+
+
+@pytest.mark.ministack
+@pytest.mark.timeout(600)
+def test_what_the_local_stack_lost_is_restored_by_the_remedies_and_no_message_goes(app: App) -> None:
+    functions, iam = app.stack.client("lambda"), app.stack.client("iam")
+    with closing(functions), closing(iam):
+        arn = functions.get_function_configuration(FunctionName=app.stack.outputs["AdvanceFunction"])["Role"]
+        iam.delete_role_policy(RoleName=arn.rpartition("/")[2], PolicyName="advance")
+        listed = functions.list_event_source_mappings(FunctionName=app.stack.outputs["ProcessFunction"])
+        (uuid,) = (one["UUID"] for one in listed["EventSourceMappings"] if ":sqs:" in one["EventSourceArn"])
+        functions.delete_event_source_mapping(UUID=uuid)
+        mapping, role = (one for one in examined(app) if one.level != "OK")
+        assert mapping.text == "process on RetryQueue: there is no such event source mapping"
+        words = shlex.split(mapping.remedy)
+        functions.create_event_source_mapping(**json.loads(words[words.index("--cli-input-json") + 1]))
+    assert role.text.startswith("advance: its role may not call dynamodb:BatchGetItem, dynamodb:Query on ItemsTable; ")
+    for line in role.remedy.partition(": ")[2].split(" && "):
+        program, *words = shlex.split(line)
+        assert (program, words[:2]) == ("stream-sort", ["local", "up"])
+        done = CliRunner().invoke(command, [*words, "--home", str(app.stack.home)])
+        assert done.exit_code == 0, done.output
+    assert {one.level for one in examined(app)} == {"OK"}
+    assert app.consumer("process").checkpoint("ada") is not None
 
 
 @pytest.mark.ministack
@@ -114,8 +152,9 @@ def test_a_role_that_lost_its_policy_is_found(app: App) -> None:
         iam.delete_role_policy(RoleName=role, PolicyName="sweep")
         found = findings(app, code=1)
         iam.put_role_policy(RoleName=role, PolicyName="sweep", PolicyDocument=json.dumps(policy))
-    assert {(one["level"], one["area"]) for one in found} == {("FAIL", "roles")}
-    assert all(one["text"].startswith("sweep: its role may not call dynamodb:") for one in found)
+    (lost,) = found
+    assert (lost["level"], lost["area"]) == ("FAIL", "roles")
+    assert lost["text"].startswith("sweep: its role may not call dynamodb:")
     assert findings(app) == []
 
 

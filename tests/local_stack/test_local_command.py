@@ -123,6 +123,7 @@ def test_up_tells_what_to_call_and_status_says_the_same(told: dict[str, Any], ho
     names = {"ItemsTable", "CursorTable", "ControlTable", "EnqueueFunction", "EnqueueQueueUrl", "ProcessFunction"}
     assert names | {"SinkQueueUrl"} <= set(status["outputs"])
     said = run("status", home=home)
+    assert "With the AWS CLI, version 2\n  export AWS_ENDPOINT_URL=" in said
     assert told["endpoint"] in said
     assert "local invoke enqueue '" in said
     assert told["parameters"] == {"MaxAttempts": "3"}

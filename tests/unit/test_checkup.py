@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
+from json import dumps
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -13,6 +15,7 @@ from stream_sort.cli.checkup.asking import TRIES, Aws, Unanswered
 from stream_sort.cli.checkup.finding import Checkup, fail, ok
 from stream_sort.cli.checkup.functions import check_function, logs_of
 from stream_sort.cli.checkup.mappings import MAPPINGS, check_mapping
+from stream_sort.cli.checkup.remedies import restore, retouch, update
 from stream_sort.cli.checkup.schedules import Rule, check_rule
 from stream_sort.cli.checkup.tables import Table, check_table
 from stream_sort.cli.checkup.versions import check_layers, check_version
@@ -38,6 +41,13 @@ def aws() -> Iterator[Aws]:
     connection = Connection(Settings(), Place(profile="ops", region="eu-west-1"), stack=stack)
     with closing(boto3.client("sqs", "eu-west-1", aws_access_key_id="x", aws_secret_access_key="y")) as sqs:
         yield Aws(connection, sleep=lambda _: None, clients={"sqs": sqs})
+
+
+@pytest.fixture
+def local() -> Aws:
+    place = Place(region="us-east-1", endpoint_url="http://127.0.0.1:4566", key="test")
+    outputs = {"ItemsTable": "Items", "CursorTable": "Cursor", "ControlTable": "Control"}
+    return Aws(Connection(Settings(), place, stack=Stack("the local stack", outputs)))
 
 
 def told(found: Iterable[Finding]) -> list[tuple[str, str]]:
@@ -71,7 +81,7 @@ def test_a_function_that_cannot_run_is_told(answers: dict[str, str], level: str,
 def test_a_mapping_whose_last_batch_failed_points_to_the_log(said: str, aws: Aws) -> None:
     one = {"UUID": "u", "EventSourceArn": "arn", "State": "Enabled", "LastProcessingResult": said}
     one["FunctionResponseTypes"] = ["ReportBatchItemFailures"]  # type: ignore[assignment]
-    (found,) = check_mapping(QUEUE, "arn", [one], aws)
+    (found,) = check_mapping(QUEUE, {"EventSourceArn": "arn"}, [one], aws)
     assert (found.level, found.text) == ("FAIL", f"process on RetryQueue: {said}")
     assert found.remedy == logs_of("process", aws)
     assert found.remedy == "aws logs tail /stream-sort/orders/process --since 1h --profile ops --region eu-west-1"
@@ -80,7 +90,7 @@ def test_a_mapping_whose_last_batch_failed_points_to_the_log(said: str, aws: Aws
 @pytest.mark.parametrize(("state", "level"), [("Creating", "WARN"), ("Enabling", "WARN"), ("Disabling", "FAIL")])
 def test_a_mapping_that_is_being_changed_is_told(state: str, level: str, aws: Aws) -> None:
     one = {"UUID": "u", "EventSourceArn": "arn", "State": state, "FunctionResponseTypes": ["ReportBatchItemFailures"]}
-    (found,) = check_mapping(QUEUE, "arn", [one], aws)
+    (found,) = check_mapping(QUEUE, {"EventSourceArn": "arn"}, [one], aws)
     assert (found.level, found.text.split(":")[0]) == (level, f"process on RetryQueue is {state}")
 
 
@@ -117,15 +127,44 @@ def test_an_index_with_other_keys_is_found(aws: Aws) -> None:
 def test_a_rule_or_a_queue_or_an_alarm_that_is_gone_is_found(aws: Aws) -> None:
     (rule,) = check_rule(Rule("SweepFunctionOften", None), "arn", aws)
     (queue,) = check_letters("StreamFailures", "url", None, aws)
-    (alarm,) = check_alarms([], {"ParkedAlarm": "orders-ParkedAlarm"})
+    (alarm,) = check_alarms([], {"ParkedAlarm": "orders-ParkedAlarm"}, aws)
     assert [one.level for one in (rule, queue, alarm)] == ["FAIL", "FAIL", "WARN"]
-    assert all("gone" in one.text and "deploy" in one.remedy for one in (rule, queue, alarm))
+    assert all("gone" in one.text and "REVERT_DRIFT" in one.remedy for one in (rule, queue, alarm))
 
 
-def test_a_layer_that_does_not_name_its_version_is_told() -> None:
-    assert told(check_version("stream_sort, boto3", "1.2.3"))[0][0] == "WARN"
-    assert told(check_version("stream_sort 1.2.3, boto3", "1.2.3"))[0][0] == "OK"
-    assert told(check_layers({"enqueue": (), "process": ()}))[0][0] == "FAIL"
+def test_a_layer_that_does_not_name_its_version_is_told(aws: Aws) -> None:
+    assert told(check_version("stream_sort, boto3", "1.2.3", aws))[0][0] == "WARN"
+    assert told(check_version("stream_sort 1.2.3, boto3", "1.2.3", aws))[0][0] == "OK"
+    assert told(check_layers({"enqueue": (), "process": ()}, aws))[0][0] == "FAIL"
+
+
+def test_cloudformation_can_revert_drift(aws: Aws) -> None:
+    assert "create-change-set --deployment-mode REVERT_DRIFT" in restore(aws)
+    with closing(boto3.client("cloudformation", "eu-west-1", aws_access_key_id="x", aws_secret_access_key="y")) as one:
+        model = one.meta.service_model.operation_model("CreateChangeSet").input_shape
+    assert "REVERT_DRIFT" in model.members["DeploymentMode"].enum
+
+
+@pytest.mark.parametrize(
+    ("tracing", "commands"),
+    [
+        ("", "stream-sort local up --set Tracing=Active && stream-sort local up --set Tracing="),
+        ("Active", "stream-sort local up --set Tracing=PassThrough && stream-sort local up --set Tracing=Active"),
+    ],
+)
+def test_no_remedy_of_a_local_stack_leads_to_a_real_account(tracing: str, commands: str, local: Aws) -> None:
+    given = {"Tracing": tracing} if tracing else {}
+    stack = replace(local.connection.stack, parameters=given)
+    local = replace(local, connection=replace(local.connection, stack=stack))
+    request = QUEUE.request("process", "arn", None, local)
+    (mapping,) = check_mapping(QUEUE, request, [], local)
+    assert mapping.remedy == local.command("lambda", "create-event-source-mapping", "--cli-input-json", dumps(request))
+    assert update(local) == "stream-sort local up"
+    assert restore(local).startswith("stream-sort local reset, which throws away all messages")
+    assert retouch(local) == f"have it written anew, which keeps all messages: {commands}"
+    (gone,) = check_function("sweep", None, local)
+    (other,) = check_function("sweep", function(), local)
+    assert (gone.remedy, other.remedy) == (restore(local), retouch(local))
 
 
 def test_a_throttled_question_is_asked_again(aws: Aws) -> None:
@@ -148,14 +187,12 @@ def test_what_is_not_there_is_none_and_what_is_denied_names_the_permission(aws: 
             aws.ask("sqs", "get_queue_attributes", QueueUrl="u")
 
 
-def test_commands_for_the_local_aws_carry_its_keys() -> None:
-    place = Place(region="us-east-1", endpoint_url="http://127.0.0.1:4566", key="test")
-    aws = Aws(Connection(Settings(), place))
-    assert aws.command("events", "enable-rule", "--name", "a b") == (
+def test_commands_for_the_local_aws_carry_its_keys(local: Aws) -> None:
+    assert local.command("events", "enable-rule", "--name", "a b") == (
         "AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test "
         "aws events enable-rule --name 'a b' --region us-east-1 --endpoint-url http://127.0.0.1:4566"
     )
-    assert logs_of("sweep", aws) == "stream-sort local logs sweep"
+    assert logs_of("sweep", local) == "stream-sort local logs sweep"
 
 
 def test_only_a_fail_fails() -> None:

@@ -268,6 +268,13 @@ def test_a_missing_table_or_right_of_an_effect_is_told_as_what_it_is(
     assert standing(control) == ROW
 
 
+def test_of_several_tables_none_is_said_to_be_the_missing_one(client: Faulty, control: ControlStore) -> None:
+    client.before = {"transact_write_items": [failure("ResourceNotFoundException")]}
+    effects = [*put("a").effects, *put("b", table="Totals").effects]
+    with pytest.raises(TryLater, match="'Effects', Put on table 'Totals': one of these is no table in this region"):
+        control.commit(ROW, NEW, effects)
+
+
 def test_missing_credentials_are_no_effects_fault(client: Faulty, control: ControlStore) -> None:
     client.before = {"transact_write_items": [failure("ExpiredTokenException")]}
     with pytest.raises(CredentialsError):

@@ -62,6 +62,12 @@ def test_a_missing_table_is_named_with_its_region(client: Faulty) -> None:
         StreamSorter("Nowhere", client=client, in_flight=1).put_many([message(0), message(1)])
 
 
+def test_of_two_tables_that_are_read_together_each_is_named_by_itself(client: Faulty, sorter: StreamSorter) -> None:
+    client.before = {"batch_get_item": [refusal("ResourceNotFoundException")]}
+    with pytest.raises(TableNotFound, match="no table 'Cursor' or no table 'Items' in eu-west-1"):
+        sorter.stores.heads.peek("q", 0)
+
+
 def test_other_key_names_than_the_table_has_are_named(client: Faulty) -> None:
     with pytest.raises(SettingsError, match="check queue_key and seq_key"):
         StreamSorter(client=client, seq_key="n").put({"queue": "q", "n": 0})

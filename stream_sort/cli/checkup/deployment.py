@@ -43,19 +43,19 @@ def _functions(aws: Aws, resources: Resources, configs: functions.Configs) -> It
     configs |= functions.read_configs(aws, resources.ids, STEPS)
     for step, config in configs.items():
         yield from functions.check_function(step, config, aws)
-    yield from functions.check_agreement(configs)
+    yield from functions.check_agreement(configs, aws)
 
 
 def _versions(aws: Aws, configs: functions.Configs) -> Iterator[Finding]:
     if not configs:
         yield not_checked("versions", "which layers the functions have is not known, see above")
     layers = versions.layers_of(configs)
-    yield from versions.check_layers(layers)
+    yield from versions.check_layers(layers, aws)
     first = next((arns[0] for arns in layers.values() if arns), None)
     if first is not None:
         name, _, number = first.rpartition(":")
         layer = aws.ask("lambda", "get_layer_version", LayerName=name, VersionNumber=int(number)) or {}
-        yield from versions.check_version(layer.get("Description", ""), __version__)
+        yield from versions.check_version(layer.get("Description", ""), __version__, aws)
 
 
 def _letters(aws: Aws, resources: Resources, arns: Arns) -> Iterator[Finding]:
@@ -101,7 +101,8 @@ def _mappings(aws: Aws, resources: Resources, arns: Arns) -> Iterator[Finding]:
             )
         source = one.source + "/stream" * one.is_stream
         if source in arns:
-            yield from mappings.check_mapping(one, arns[source], listed.get(one.step, []), aws)
+            request = one.request(function, arns[source], arns.get("StreamFailures"), aws)
+            yield from mappings.check_mapping(one, request, listed.get(one.step, []), aws)
         else:
             yield not_checked("mappings", f"{one.told}: where that is, is not known, see above")
 
@@ -120,4 +121,4 @@ def _alarms(aws: Aws, resources: Resources) -> Iterator[Finding]:
     names = resources.of_kind("AWS::CloudWatch::Alarm")
     # A hundred names is what one request takes; the template has a few dozen.
     answer = aws.ask("cloudwatch", "describe_alarms", AlarmNames=sorted(names.values())[:100]) or {}
-    yield from watch.check_alarms(answer.get("MetricAlarms", []), names)
+    yield from watch.check_alarms(answer.get("MetricAlarms", []), names, aws)

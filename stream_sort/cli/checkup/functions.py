@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
+from stream_sort.cli.checkup.remedies import restore, retouch
 from stream_sort.cli.checkup.resources import environment, function_of
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from stream_sort.cli.checkup.asking import Aws
 
 AREA = "functions"
-DEPLOY = "deploy the stack again, so that its functions are what the template says: make deploy"
 # What a function must be told as the stack has it, by the output of the stack.
 TABLES = {"STREAM_SORT_ITEMS_TABLE": "ItemsTable", "STREAM_SORT_CURSOR_TABLE": "CursorTable"}
 CONTROL = {"STREAM_SORT_CONTROL_TABLE": "ControlTable"}
@@ -33,14 +33,14 @@ Configs = dict[str, dict[str, Any] | None]
 def check_function(step: str, config: Mapping[str, Any] | None, aws: Aws) -> Iterator[Finding]:
     """Whether a function can run, and on the stack's tables."""
     if config is None:
-        yield fail(AREA, f"{step}: its function is gone", DEPLOY)
+        yield fail(AREA, f"{step}: its function is gone", restore(aws))
         return
     name = config["FunctionName"]
-    wrong = [*_state(step, config, aws), *_tables(step, config, aws.connection.stack.outputs)]
+    wrong = [*_state(step, config, aws), *_tables(step, config, aws)]
     yield from wrong or [ok(AREA, f"{step}: {name} is {config.get('State', 'Active')}, on the stack's tables")]
 
 
-def check_agreement(configs: Configs) -> Iterator[Finding]:
+def check_agreement(configs: Configs, aws: Aws) -> Iterator[Finding]:
     """Whether all functions are told the same, and run on the same Python."""
     there = {step: config for step, config in configs.items() if config is not None}
     told = {name: {step: environment(config).get(name) for step, config in there.items()} for name in SHARED}
@@ -52,7 +52,7 @@ def check_agreement(configs: Configs) -> Iterator[Finding]:
     }
     for name, values in apart.items():
         differ = ", ".join(f"{step} has {value!r}" for step, value in values.items())
-        yield fail(AREA, f"{name} is not the same everywhere: {differ}", DEPLOY)
+        yield fail(AREA, f"{name} is not the same everywhere: {differ}", retouch(aws))
     if not apart and there:
         yield ok(AREA, f"all are told the same keys, first seq and policy, and run on {_runtime(there)}")
 
@@ -88,12 +88,13 @@ def _state(step: str, config: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
         yield fail(AREA, f"{step}: the last update of {name} failed: {why}", show)
 
 
-def _tables(step: str, config: Mapping[str, Any], outputs: Mapping[str, str]) -> Iterator[Finding]:
-    told = environment(config)
+def _tables(step: str, config: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
+    told, outputs = environment(config), aws.connection.stack.outputs
     for variable, output in (TABLES | (CONTROL if step in READERS else {})).items():
         wanted, there = outputs.get(output), told.get(variable)
         if wanted is not None and there != wanted:
-            yield fail(AREA, f"{step}: its {variable} is {there!r}, but the stack's table is {wanted!r}", DEPLOY)
+            told_apart = f"{step}: its {variable} is {there!r}, but the stack's table is {wanted!r}"
+            yield fail(AREA, told_apart, retouch(aws))
 
 
 def _runtime(there: Mapping[str, Mapping[str, Any]]) -> str:

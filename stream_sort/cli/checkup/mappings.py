@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
-from stream_sort.cli.checkup.functions import DEPLOY, logs_of
+from stream_sort.cli.checkup.functions import logs_of
+from stream_sort.cli.checkup.remedies import map_again, restore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -16,64 +17,118 @@ AREA = "mappings"
 PARTIAL = "ReportBatchItemFailures"
 TROUBLE = ("PROBLEM", "FAILED")
 PASSING = {"Creating", "Enabling", "Updating"}
+# Of every stream's mapping, and the default of the parameter Parallelization.
+STREAM = {"StartingPosition": "TRIM_HORIZON", "BisectBatchOnFunctionError": True, "MaximumRetryAttempts": 20}
+PARALLEL = "4"
 
 
 class Wanted(NamedTuple):
-    """A mapping that the template makes: who reads what. `switch` is the parameter that must be Enabled for it."""
+    """A mapping that the template makes: who reads what, and how; a test compares it with the template.
+
+    `switch` is the parameter that must be Enabled for it.
+    """
 
     step: str
     source: str
-    is_stream: bool
+    how: Mapping[str, Any]
     switch: str = ""
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it reads a stream, not a queue."""
+        return "StartingPosition" in self.how
 
     @property
     def told(self) -> str:
         """How it is named in a sentence."""
         return f"{self.step} on {'the stream of ' if self.is_stream else ''}{self.source}"
 
+    def is_on(self, aws: Aws) -> bool:
+        """Whether the stack's parameters want it on."""
+        return not self.switch or aws.parameter(self.switch, "Disabled") == "Enabled"
+
+    def request(self, function: str | None, source: str | None, failures: str | None, aws: Aws) -> dict[str, Any]:
+        """The CreateEventSourceMapping request that makes it, of ARNs; without EventSourceArn if there is no source."""
+        made: dict[str, Any] = {"EventSourceArn": source} if source is not None else {}
+        made |= {"FunctionName": function, "FunctionResponseTypes": [PARTIAL], **self.how}
+        if self.is_stream:
+            made.setdefault("ParallelizationFactor", int(aws.parameter("Parallelization", PARALLEL)))
+            made |= {"DestinationConfig": {"OnFailure": {"Destination": failures}}} if failures is not None else {}
+        return made if self.is_on(aws) else made | {"Enabled": False}
+
 
 MAPPINGS = (
-    Wanted("enqueue", "EnqueueQueue", is_stream=False),
-    Wanted("advance", "ItemsTable", is_stream=True, switch="AdvanceTrigger"),
-    Wanted("process", "CursorTable", is_stream=True),
-    Wanted("process", "RetryQueue", is_stream=False),
+    Wanted("enqueue", "EnqueueQueue", {"BatchSize": 100, "MaximumBatchingWindowInSeconds": 1}),
+    Wanted(
+        "advance",
+        "ItemsTable",
+        STREAM | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1, "MaximumRecordAgeInSeconds": 21_600},
+        switch="AdvanceTrigger",
+    ),
+    Wanted(
+        "process",
+        "CursorTable",
+        STREAM | {"BatchSize": 100, "MaximumBatchingWindowInSeconds": 0, "MaximumRecordAgeInSeconds": 3_600},
+    ),
+    Wanted("process", "RetryQueue", {"BatchSize": 10}),
 )
-KINESIS = Wanted("enqueue", "KinesisSource", is_stream=True)
+KINESIS = Wanted(
+    "enqueue",
+    "KinesisSource",
+    STREAM | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1, "ParallelizationFactor": 10},
+)
 
 
 def check_mapping(
-    wanted: Wanted, source_arn: str | None, found: Sequence[Mapping[str, Any]], aws: Aws
+    wanted: Wanted, request: Mapping[str, Any], found: Sequence[Mapping[str, Any]], aws: Aws
 ) -> Iterator[Finding]:
-    """Whether a mapping is there, is on, and gets on; `found` are all of its function. No ARN: there is no source."""
+    """Whether a mapping is there, is as the stack wants it, and gets on.
+
+    `request` is what would make it; `found` are all of its function.
+    """
+    source_arn = request.get("EventSourceArn")
     if source_arn is None:
         yield fail(AREA, f"{wanted.told}: there is nothing to read", "see what is said of tables and streams, above")
         return
     one = next((mapping for mapping in found if mapping.get("EventSourceArn") == source_arn), None)
     if one is None:
-        yield fail(AREA, f"{wanted.told}: {_instead(source_arn, found)}", DEPLOY)
+        yield _missing(wanted, request, found, aws)
         return
     wrong = [*_state(wanted, one, aws), *_answers(wanted, one, aws), *_result(wanted, one, aws)]
-    yield from wrong or [ok(AREA, f"{wanted.told} is {one.get('State')}: {one.get('LastProcessingResult') or 'idle'}")]
+    yield from wrong or [ok(AREA, f"{wanted.told} is {one.get('State')}: {_well(wanted, one, aws)}")]
 
 
-def _instead(source_arn: str, found: Sequence[Mapping[str, Any]]) -> str:
+def _well(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> str:
+    return one.get("LastProcessingResult") or "idle" if wanted.is_on(aws) else f"as {wanted.switch} says"
+
+
+def _missing(wanted: Wanted, request: Mapping[str, Any], found: Sequence[Mapping[str, Any]], aws: Aws) -> Finding:
     """What is there in its place: a table that was restored, or whose stream was switched off and on, has a new one."""
-    table, stream, _ = source_arn.partition("/stream/")
+    table, stream, _ = request["EventSourceArn"].partition("/stream/")
     old = [mapping for mapping in found if stream and mapping.get("EventSourceArn", "").startswith(f"{table}/stream/")]
     if old:
-        return f"mapping {old[0]['UUID']} reads a stream that the table no longer has"
-    return "there is no such event source mapping"
+        told = f"{wanted.told}: mapping {old[0]['UUID']} reads a stream that the table no longer has"
+        away = aws.command("lambda", "delete-event-source-mapping", "--uuid", old[0]["UUID"])
+        # To CloudFormation nothing has drifted: the mapping is as it was made.
+        return fail(AREA, told, f"{away}; {map_again(request, aws)}")
+    # The local CloudFormation reverts no drift.
+    by_hand = aws.is_local and request["FunctionName"] is not None
+    remedy = map_again(request, aws) if by_hand else restore(aws)
+    return fail(AREA, f"{wanted.told}: there is no such event source mapping", remedy)
 
 
 def _state(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
     state = one.get("State", "Enabled")
-    if state == "Enabled" or (wanted.switch and aws.parameter(wanted.switch, "Disabled") == "Disabled"):
+    switch = ("lambda", "update-event-source-mapping", "--uuid", one["UUID"])
+    if not wanted.is_on(aws):
+        if state == "Enabled":
+            told = f"{wanted.told} is Enabled, though {wanted.switch} is Disabled: it runs for nothing, and costs"
+            yield warn(AREA, told, aws.command(*switch, "--no-enabled"))
         return
     if state in PASSING:
         yield warn(AREA, f"{wanted.told} is {state}", "wait, and look again")
-        return
-    enable = aws.command("lambda", "update-event-source-mapping", "--uuid", one["UUID"], "--enabled")
-    yield fail(AREA, f"{wanted.told} is {state}: nothing is read", enable)
+    elif state != "Enabled":
+        yield fail(AREA, f"{wanted.told} is {state}: nothing is read", aws.command(*switch, "--enabled"))
 
 
 def _answers(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:

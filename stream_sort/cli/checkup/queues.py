@@ -76,7 +76,7 @@ def _lost(found: Standings, connection: Connection) -> Iterator[Finding]:
     each = [
         fail(
             AREA,
-            f"{one.queue!r} has lost its cursor row: nothing is stored in it or released",
+            f"{one.queue!r} has lost its cursor row: nothing can be stored in it or released until it is put back",
             connection.command("recover", one.queue),
         )
         for one in found.lost

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.cli.checkup.asking import Unanswered
 from stream_sort.cli.checkup.finding import Finding, fail, not_checked, ok
-from stream_sort.cli.checkup.functions import DEPLOY, Configs
+from stream_sort.cli.checkup.remedies import restore, retouch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stream_sort.cli.checkup.asking import Aws
+    from stream_sort.cli.checkup.functions import Configs
 
 AREA = "roles"
 # ListStreams is asked of no stream in particular, so that the simulator's answer for one would say nothing.
@@ -81,19 +82,25 @@ def check_roles(configs: Configs, arns: Mapping[str, str | None], aws: Aws) -> I
 
 
 def _check_role(step: str, role: str, arns: Mapping[str, str | None], aws: Aws) -> Iterator[Finding]:
-    denied = []
-    asked = {arn: actions for name, actions in NEEDS[step].items() if (arn := arns.get(name)) is not None}
-    for arn, actions in asked.items():
+    denied: dict[str, list[str]] = {}
+    asked = {name: actions for name, actions in NEEDS[step].items() if arns.get(name) is not None}
+    for name, actions in asked.items():
         answer = aws.ask(
-            "iam", "simulate_principal_policy", PolicySourceArn=role, ActionNames=list(actions), ResourceArns=[arn]
+            "iam",
+            "simulate_principal_policy",
+            PolicySourceArn=role,
+            ActionNames=list(actions),
+            ResourceArns=[arns[name]],
         )
         if answer is None:
-            yield fail(AREA, f"{step}: its role {role} is gone", DEPLOY)
+            yield fail(AREA, f"{step}: its role {role} is gone", restore(aws))
             return
-        denied += [(one["EvalActionName"], arn) for one in answer["EvaluationResults"] if _is_denied(one)]
-    for action, arn in denied:
-        yield fail(AREA, f"{step}: its role may not call {action} on {arn}", DEPLOY)
-    if not denied:
+        if refused := [one["EvalActionName"] for one in answer["EvaluationResults"] if _is_denied(one)]:
+            denied[name] = refused
+    if denied:
+        told = "; ".join(f"{', '.join(refused)} on {name}" for name, refused in denied.items())
+        yield fail(AREA, f"{step}: its role may not call {told}", retouch(aws))
+    else:
         yield ok(AREA, f"{step}: its role allows all {sum(map(len, asked.values()))} actions that it needs")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.cli.checkup.finding import Finding, fail, ok
-from stream_sort.cli.checkup.functions import DEPLOY
+from stream_sort.cli.checkup.remedies import restore
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -33,13 +33,13 @@ def check_rule(rule: Rule, function: str | None, aws: Aws) -> Iterator[Finding]:
     name, found = rule.name, rule.found
     without = RULES[name]
     if found is None:
-        yield fail(AREA, f"the rule {name} is gone: {without}", DEPLOY)
+        yield fail(AREA, f"the rule {name} is gone: {without}", restore(aws))
         return
     told = f"{name} ({found.get('ScheduleExpression', 'no schedule')})"
     if not str(found.get("State", "")).startswith("ENABLED"):
         enable = aws.command("events", "enable-rule", "--name", found["Name"])
         yield fail(AREA, f"{told} is {found.get('State')}: {without}", enable)
     elif function is not None and function not in rule.targets:
-        yield fail(AREA, f"{told} does not start the sweep: {without}", DEPLOY)
+        yield fail(AREA, f"{told} does not start the sweep: {without}", restore(aws))
     else:
         yield ok(AREA, f"{told} is ENABLED and starts the sweep")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from stream_sort.cli.checkup.asking import Aws
 
 AREA, STREAMS = "tables", "streams"
+# CloudFormation does not see that the stream is another one.
+FOLLOW = "then look again: it is a new stream, which its event source mappings do not follow by themselves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,12 @@ def check_table(table: Table, aws: Aws) -> Iterator[Finding]:
             + aws.command("dynamodb", "list-backups", "--table-name", table.name, "--backup-type", "SYSTEM"),
         )
         return
-    wrong = [*_status(table, table.found), *_keys(table, table.found), *_indexes(table, table.found)]
+    wrong = [
+        *_status(table, table.found),
+        *_keys(table, table.found),
+        *_indexes(table, table.found, aws),
+        *_recovery(table, aws),
+    ]
     yield from wrong or [ok(AREA, f"{table.told}: {_facts(table, table.found)}")]
 
 
@@ -71,13 +79,12 @@ def check_stream(table: Table, view: str | None, aws: Aws) -> Iterator[Finding]:
         *("--stream-specification", f"StreamEnabled=true,StreamViewType={view or 'KEYS_ONLY'}"),
     )
     if not stream.get("StreamEnabled"):
-        then = f"{enable}; then deploy again: the event source mapping must follow the new stream"
-        yield fail(STREAMS, f"{table.told} has no stream: nobody is woken by it", then)
+        yield fail(STREAMS, f"{table.told} has no stream: nobody is woken by it", f"{enable}; {FOLLOW}")
         return
     disable = aws.command(
         *("dynamodb", "update-table", "--table-name", table.name, "--stream-specification", "StreamEnabled=false")
     )
-    yield fail(STREAMS, f"{table.told} has a stream of {there}, not of {view}", f"{disable}; {enable}; deploy again")
+    yield fail(STREAMS, f"{table.told} has a stream of {there}, not of {view}", f"{disable}; {enable}; {FOLLOW}")
 
 
 def _status(table: Table, found: Mapping[str, Any]) -> Iterator[Finding]:
@@ -98,20 +105,57 @@ def _keys(table: Table, found: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def _indexes(table: Table, found: Mapping[str, Any]) -> Iterator[Finding]:
+def _indexes(table: Table, found: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
     there = {index["IndexName"]: index for index in found.get("GlobalSecondaryIndexes", ())}
     for index in table.wanted.get("GlobalSecondaryIndexes", ()):
-        name, remedy = (
-            index["IndexName"],
-            "deploy the template again, or add it by hand as stores/dynamodb/tables.py has it",
-        )
+        name = index["IndexName"]
         if name not in there:
-            yield fail(AREA, f"{table.told} lacks its index {name!r}: the sweep finds nothing by it", remedy)
+            told = f"{table.told} lacks its index {name!r}: the sweep finds nothing by it"
+            yield fail(AREA, told, _index_again(table, found, index, aws))
         elif _key_text(found, there[name]["KeySchema"]) != _key_text(table.wanted, index["KeySchema"]):
             keys = _key_text(found, there[name]["KeySchema"])
-            yield fail(AREA, f"{table.told} has an index {name!r} with other keys: {keys}", remedy)
+            yield fail(
+                AREA,
+                f"{table.told} has an index {name!r} with other keys: {keys}",
+                _index_anew(table, found, index, aws),
+            )
         elif there[name].get("IndexStatus", "ACTIVE") != "ACTIVE":
             yield warn(AREA, f"index {name!r} of {table.told} is {there[name]['IndexStatus']}", "wait, and look again")
+
+
+def _index_again(table: Table, found: Mapping[str, Any], index: Mapping[str, Any], aws: Aws) -> str:
+    """The command that adds an index; a table that is provisioned gives it as many units as it has itself."""
+    units = found.get("ProvisionedThroughput", {})
+    kept = {name: int(units[name]) for name in ("ReadCapacityUnits", "WriteCapacityUnits") if units.get(name)}
+    made = dict(index) if _is_on_demand(found) else {**index, "ProvisionedThroughput": kept}
+    return aws.command(
+        *("dynamodb", "update-table", "--table-name", table.name),
+        *("--attribute-definitions", json.dumps(table.wanted["AttributeDefinitions"])),
+        *("--global-secondary-index-updates", json.dumps([{"Create": made}])),
+    )
+
+
+def _index_anew(table: Table, found: Mapping[str, Any], index: Mapping[str, Any], aws: Aws) -> str:
+    away = json.dumps([{"Delete": {"IndexName": index["IndexName"]}}])
+    delete = aws.command(
+        *("dynamodb", "update-table", "--table-name", table.name, "--global-secondary-index-updates", away)
+    )
+    return f"{delete}; once it is gone: {_index_again(table, found, index, aws)}"
+
+
+def _recovery(table: Table, aws: Aws) -> Iterator[Finding]:
+    """The template has it on; whose tables are no stack's may have it as they like."""
+    if table.recovery != "off" or table.name not in aws.connection.stack.outputs.values():
+        return
+    enable = aws.command(
+        *("dynamodb", "update-continuous-backups", "--table-name", table.name),
+        *("--point-in-time-recovery-specification", "PointInTimeRecoveryEnabled=true"),
+    )
+    yield warn(AREA, f"{table.told} has point-in-time recovery off, which the template has on", enable)
+
+
+def _is_on_demand(found: Mapping[str, Any]) -> bool:
+    return bool(found.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST")
 
 
 def _key_text(table: Mapping[str, Any], schema: list[dict[str, str]]) -> str:
@@ -121,6 +165,5 @@ def _key_text(table: Mapping[str, Any], schema: list[dict[str, str]]) -> str:
 
 
 def _facts(table: Table, found: Mapping[str, Any]) -> str:
-    mode = found.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
-    billed = "on demand" if mode == "PAY_PER_REQUEST" else "provisioned"
+    billed = "on demand" if _is_on_demand(found) else "provisioned"
     return f"{_key_text(found, found['KeySchema'])}; {billed}; point-in-time recovery {table.recovery}"

@@ -6,10 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
-from stream_sort.cli.checkup.functions import DEPLOY, Configs
+from stream_sort.cli.checkup.remedies import restore, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from stream_sort.cli.checkup.asking import Aws
+    from stream_sort.cli.checkup.functions import Configs
 
 AREA = "versions"
 # The layer's description begins with it.
@@ -25,23 +28,23 @@ def layers_of(configs: Configs) -> dict[str, tuple[str, ...]]:
     }
 
 
-def check_layers(layers: dict[str, tuple[str, ...]]) -> Iterator[Finding]:
+def check_layers(layers: dict[str, tuple[str, ...]], aws: Aws) -> Iterator[Finding]:
     """Whether all functions have the same layers."""
     if len(set(layers.values())) > 1:
         told = "; ".join(f"{step} has {', '.join(arns) or 'none'}" for step, arns in layers.items())
-        yield fail(AREA, f"the functions have different layers: {told}", DEPLOY)
+        yield fail(AREA, f"the functions have different layers: {told}", restore(aws))
     elif any(layers.values()):
         yield ok(AREA, f"all functions have the layer {next(iter(layers.values()))[0].partition(':layer:')[2]}")
     elif layers:
-        yield fail(AREA, "no function has the layer with stream_sort in it", DEPLOY)
+        yield fail(AREA, "no function has the layer with stream_sort in it", restore(aws))
 
 
-def check_version(description: str, ours: str) -> Iterator[Finding]:
+def check_version(description: str, ours: str, aws: Aws) -> Iterator[Finding]:
     """Whether the layer's stream_sort is the one of this command."""
     match = NAMED.search(description)
     if match is None:
-        yield warn(AREA, f"the layer does not say which stream_sort it holds; this is {ours}", DEPLOY)
+        yield warn(AREA, f"the layer does not say which stream_sort it holds; this is {ours}", update(aws))
     elif match[1] != ours:
-        yield warn(AREA, f"the functions run stream_sort {match[1]}, this command is {ours}", DEPLOY)
+        yield warn(AREA, f"the functions run stream_sort {match[1]}, this command is {ours}", update(aws))
     else:
         yield ok(AREA, f"the functions run stream_sort {ours}, as this command")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
-from stream_sort.cli.checkup.functions import DEPLOY, logs_of
+from stream_sort.cli.checkup.functions import logs_of
+from stream_sort.cli.checkup.remedies import restore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ def check_letters(name: str, url: str, attributes: Mapping[str, str] | None, aws
     """Whether a queue for what failed is empty."""
     what, step = QUEUES[name]
     if attributes is None:
-        yield fail(LETTERS, f"the queue {name} is gone", DEPLOY)
+        yield fail(LETTERS, f"the queue {name} is gone", restore(aws))
         return
     count = int(attributes.get("ApproximateNumberOfMessages", 0))
     if not count:
@@ -40,13 +41,13 @@ def check_letters(name: str, url: str, attributes: Mapping[str, str] | None, aws
     yield warn(LETTERS, f"{name} holds {count:,} {what}", f"see why: {look}; once mended: {then}")
 
 
-def check_alarms(found: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Iterator[Finding]:
+def check_alarms(found: Sequence[Mapping[str, Any]], names: Mapping[str, str], aws: Aws) -> Iterator[Finding]:
     """Which alarms are raised, whether all are there, and whether anybody hears them."""
     there = {alarm["AlarmName"]: alarm for alarm in found}
     for name, called in names.items():
         alarm = there.get(called)
         if alarm is None:
-            yield warn(ALARMS, f"{name} is gone", DEPLOY)
+            yield warn(ALARMS, f"{name} is gone", restore(aws))
         elif alarm.get("StateValue") == "ALARM":
             yield warn(ALARMS, f"{name} is raised: {alarm.get('StateReason', '')}", alarm.get("AlarmDescription", ""))
     raised = [alarm for alarm in found if alarm.get("StateValue") == "ALARM"]

@@ -53,7 +53,7 @@ class Load:
     """What comes in a month. `size` is that of a message in bytes as DynamoDB counts them: its names and its values.
 
     `shuffled` messages of a queue are mixed up with each other; 1 is in order. `queues_a_batch` are those that one
-    batch touches, `queues` all there are. `batch_size` is that of the consumers.
+    batch touches, `queues` all there are. `batch_size` is that of the consumers. Without messages it is an idle stack.
     """
 
     messages: float
@@ -67,8 +67,9 @@ class Load:
     sweep_minutes: int = 1
 
     def __post_init__(self) -> None:
+        if not self.messages >= 0:
+            raise InvalidInput(f"messages is {self.messages}; it must be at least 0")
         for name in (
-            "messages",
             "batch",
             "size",
             "queues_a_batch",

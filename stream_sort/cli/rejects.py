@@ -1,0 +1,106 @@
+"""The file of what `put` refused: where it goes, and that nothing of an earlier run is lost in it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stream_sort.cli.message_file import REFUSED, comes_once, is_file
+from stream_sort.cli.output import json_line
+from stream_sort.core.json_text import loads
+from stream_sort.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+# What has no name of its own, such as <(...) of a shell, is as stdin is.
+NAMELESS = ("/dev/", "/proc/")
+
+
+class Refused(NamedTuple):
+    """An entry that was refused."""
+
+    place: int
+    reason: str
+    document: Any
+
+
+class Rejects:
+    """The file of what was refused, a JSON line each: where it stood, why, and what it was. None is made in vain.
+
+    One that is there from another run is written over, or removed if nothing is refused: all of it is in the file that
+    was put. `keeps` says that it is nowhere else, as of stdin: then it is left alone, and the next free name is taken.
+    """
+
+    def __init__(self, path: Path, *, keeps: bool = False) -> None:
+        self.path = next(filter(_is_free, _names(path))) if keeps else path
+        self._keeps = keeps
+        self.first: Refused | None = None
+        self.last = ""
+
+    @classmethod
+    def of(cls, file: str, wanted: Path | None) -> Rejects:
+        """Those of a file that is put; InvalidInput if they could not be written, where that is no use at the end."""
+        default = "stdin" if file == "-" or file.startswith(NAMELESS) else file
+        path = wanted or Path(f"{default}.rejects")
+        if is_file(file, path):
+            raise InvalidInput(f"--rejects {path}: that is the file which is put; give another")
+        rejects = cls(path, keeps=comes_once(file))
+        if wanted is not None or comes_once(file):
+            rejects.check()
+        return rejects
+
+    def check(self) -> None:
+        """InvalidInput if nothing can be written there. A pipe is not tried: to close it would end who reads it."""
+        try:
+            if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+                return
+            is_new = not self.path.exists()
+            self.path.open("a").close()
+            if is_new:
+                self.path.unlink()
+        except OSError as error:
+            raise self._problem(error) from error
+
+    def add(self, refused: Iterable[Refused]) -> None:
+        """Note some, by their place."""
+        found = sorted(refused, key=lambda one: one.place)
+        if not found:
+            return
+        text = "".join(
+            json_line({"line": one.place, "reason": one.reason, "message": one.document}) + "\n" for one in found
+        )
+        try:
+            with self.path.open("a" if self._keeps or self.first else "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise self._problem(error) from error
+        self.first = self.first or found[0]
+        self.last = found[-1].reason
+
+    def end(self) -> None:
+        """Nothing was refused after all: remove what an earlier run left, if it is such a file."""
+        if self._keeps or self.first:
+            return
+        with suppress(OSError, InvalidInput), self.path.open("rb") as file:
+            first = loads(file.readline())
+            if isinstance(first, dict) and first.keys() == REFUSED:
+                self.path.unlink()
+
+    def _problem(self, error: OSError) -> InvalidInput:
+        return InvalidInput(f"--rejects {self.path}: {error.strerror}; give a file that can be written")
+
+
+def _names(path: Path) -> Iterator[Path]:
+    """The name that is wanted, then others like it."""
+    return chain([path], (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2)))
+
+
+def _is_free(path: Path) -> bool:
+    """Whether nothing is lost there: no file, an empty one, or none that keeps anything."""
+    try:
+        return not path.is_file() or path.stat().st_size == 0
+    except OSError:
+        return True
