@@ -89,10 +89,14 @@ def check_report_file(path: str | None) -> None:
     """Raise before hours of work if the report could not be written at the end."""
     if not path or "://" in path:
         return
-    if not os.access(Path(path).resolve().parent, os.W_OK):
+    if not is_there(path, "--report", _is_in_a_folder):
         raise SettingsError(f"--report {path}: its folder is not there, or cannot be written to")
     if is_there(path, "--report", Path.is_dir):
         raise SettingsError(f"--report {path} is a folder; name a file")
+
+
+def _is_in_a_folder(path: Path) -> bool:
+    return os.access(path.resolve().parent, os.W_OK)
 
 
 def is_there(path: str, option: str, ask: Callable[[Path], bool]) -> bool:
@@ -101,6 +105,8 @@ def is_there(path: str, option: str, ask: Callable[[Path], bool]) -> bool:
         return ask(Path(path))
     except OSError as error:
         raise SettingsError(f"{option} {shown(path)}: {error.strerror}") from None
+    except ValueError:
+        raise SettingsError(f"{option} {shown(path)}: no file can have that name") from None
 
 
 def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -143,6 +143,8 @@ def _elsewhere() -> Iterator[None]:
         "STREAM_SORT_IN_FLIGHT": "1",
         "STREAM_SORT_DEADLINE": "0.05",
         "AWS_DEFAULT_REGION": "eu-west-1",
+        # To the emulator, a region that AWS has not is a KeyError.
+        "MOTO_ALLOW_NONEXISTENT_REGION": "true",
         "AWS_ACCESS_KEY_ID": "x",
         "AWS_SECRET_ACCESS_KEY": "y",
         "AWS_CONFIG_FILE": "nothing",
