@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +12,8 @@ import pytest
 from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run
 from stream_sort.replay.archive.manifest import folder_of
-from stream_sort.replay.audit.job import audit
-from stream_sort.replay.audit.options import AuditOptions
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import Source
+from tests.spark.archives import archive_in, audited, files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,14 +22,11 @@ if TYPE_CHECKING:
 
     from stream_sort import StreamSorter
     from stream_sort.replay.access import TableAccess
-    from stream_sort.replay.audit.report import AuditReport
 
 
 @pytest.fixture
 def options(access: TableAccess, sorter: StreamSorter, tmp_path: Path) -> ArchiveOptions:
-    control = f"control-{uuid.uuid4().hex[:12]}"
-    sorter.stores.control(control).create_table()
-    return ArchiveOptions(access, control, Storage(str(tmp_path / "archive")), segment_rows=10)
+    return archive_in(tmp_path, access, sorter)
 
 
 @pytest.fixture
@@ -42,17 +36,6 @@ def trimming(options: ArchiveOptions) -> ArchiveOptions:
 
 def fill(sorter: StreamSorter, seqs: Iterable[int]) -> None:
     assert not sorter.put_many({"queue": "q", "seq": seq} for seq in seqs).rejected
-
-
-def files(options: ArchiveOptions) -> dict[str, bytes]:
-    return {name: options.storage.read(name) for name in options.storage.list()}
-
-
-def audited(options: ArchiveOptions) -> AuditReport:
-    access = options.access
-    names = (access.items_table, access.cursor_table, options.control_table)
-    place = {"endpoint_url": access.endpoint_url, "region": access.region}
-    return audit(AuditOptions(Source(*names, archive=options.storage.uri, **place)))
 
 
 def began(options: ArchiveOptions) -> Archived:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,12 @@ from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run
 from stream_sort.replay.archive.manifest import folder_of
 from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.archive.plan import SegmentPlan
-from stream_sort.replay.audit.job import audit
-from stream_sort.replay.audit.options import AuditOptions
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.jobs.options import Source
 from stream_sort.replay.selection import Selection
+from tests.spark.archives import archive_in, audited, files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
     from stream_sort import StreamSorter
     from stream_sort.replay.access import TableAccess
-    from stream_sort.replay.audit.report import AuditReport
 
 PLAN = SegmentPlan("q", -1, (9, 19, 29, 39))
 LIE = PLAN.mark.replace(".4.done", ".5.done")
@@ -38,9 +35,7 @@ LONG = "x" * 500
 
 @pytest.fixture
 def options(access: TableAccess, sorter: StreamSorter, tmp_path: Path) -> ArchiveOptions:
-    control = f"control-{uuid.uuid4().hex[:12]}"
-    sorter.stores.control(control).create_table()
-    return ArchiveOptions(access, control, Storage(str(tmp_path / "archive")), segment_rows=10)
+    return archive_in(tmp_path, access, sorter)
 
 
 @pytest.fixture
@@ -51,17 +46,6 @@ def trimming(options: ArchiveOptions) -> ArchiveOptions:
 def fill(sorter: StreamSorter, seqs: Iterable[int], *queues: str) -> None:
     held = list(seqs)
     assert not sorter.put_many({"queue": queue, "seq": seq} for queue in queues for seq in held).rejected
-
-
-def files(options: ArchiveOptions) -> dict[str, bytes]:
-    return {name: options.storage.read(name) for name in options.storage.list()}
-
-
-def audited(options: ArchiveOptions, *queues: str) -> AuditReport:
-    access = options.access
-    names = (access.items_table, access.cursor_table, options.control_table)
-    place = {"endpoint_url": access.endpoint_url, "region": access.region}
-    return audit(AuditOptions(Source(*names, archive=options.storage.uri, **place), queues=queues or None))
 
 
 def problems(options: ArchiveOptions, spark: SparkSession) -> dict[str, tuple[str, int]]:
