@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.errors import SettingsError
-from stream_sort.replay.backfill.job import _Backfill
 from stream_sort.replay.backfill.ledger import Ledger
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
+from stream_sort.replay.backfill.run import BackfillRun
 from stream_sort.replay.backfill.targets.files import FileWork
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.jobs.options import Source
@@ -83,4 +83,4 @@ def test_deliveries_are_refused_where_tasks_are_speculated_on(tmp_path: Path) ->
     sink = SinkOptions("kinesis", target="stream")
     options = BackfillOptions(Source("Items", "Cursor"), sink, checkpoint=str(tmp_path))
     with pytest.raises(SettingsError, match=r"spark\.speculation is on"):
-        _Backfill(options, Speculating())._work(Plan({}, (), 1.0))  # type: ignore[arg-type]
+        BackfillRun(options, Speculating())._work(Plan({}, (), 1.0))  # type: ignore[arg-type]
