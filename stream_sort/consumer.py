@@ -97,6 +97,10 @@ class Consumer:
         """Messages that were given up on and are neither redriven nor discarded; the oldest first."""
         return list(self._dead_letters())
 
+    def discarded(self, queue: str) -> list[DeadLetter]:
+        """Messages of one queue that were discarded, dead or parked before, each with the reason; lowest seq first."""
+        return Letters(self._desk).discarded(check_queue(queue))
+
     def stuck(self, queue: str, seq: int | None = None) -> list[Parked | DeadLetter]:
         """What is dead or parked in one queue, or at one seq of it, as it stands now; lowest seq first."""
         row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint

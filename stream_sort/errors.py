@@ -205,17 +205,14 @@ class QueueNotFound(StreamSortError):
 
 
 class MissingItems(StreamSortError):
-    """A range that should be whole has a hole; `wanted_by` is the consumer that has not got it, where one is known."""
+    """A range that should be whole has a hole; `advice` is what to do about it, where more is known than usual."""
 
-    def __init__(self, queue: str, missing: Sequence[range], *, wanted_by: str = "") -> None:
+    def __init__(self, queue: str, missing: Sequence[range], *, advice: str = "") -> None:
         first = missing[0]
         names = f"seq {first.start}" if len(first) == 1 else f"seqs {first.start} to {first.stop - 1}"
-        advice = "were items deleted, or the range not released yet? Compare with the queue's position (explain)"
-        if wanted_by:
-            advice = (
-                f"consumer {wanted_by!r} has not got that: put it again, or retire the consumer if it is gone for good"
-            )
-        super().__init__(f"queue {queue!r}: {names} not stored; {advice}")
+        usual = "were items deleted, or the range not released yet? "
+        usual += "stream-sort audit finds every hole, explain tells the queue's position"
+        super().__init__(f"queue {queue!r}: {names} not stored; {advice or usual}")
         self.queue = queue
         self.missing = list(missing)
 
@@ -376,7 +373,8 @@ class ConsumerActive(StreamSortError):
         more = f" and {others} more" if others else ""
         super().__init__(
             f"consumer {consumer!r} is at work: queue {queue!r}{more} moved within the last {seconds:g} seconds; "
-            "nothing was reset. Stop it first, or force the reset: what it has in hand may then come twice"
+            "nothing was reset. Stop it first, or force the reset (force=True, or --force): what it has in hand may "
+            "then come twice"
         )
         self.consumer = consumer
         self.queue = queue

@@ -10,6 +10,7 @@ from stream_sort.core.ordering import gaps_between
 from stream_sort.core.outcomes import LateMessage, QueueState
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.errors import MissingItems
+from stream_sort.gap_age import gap_began
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,7 +77,7 @@ class Inspector:
             highest_stored=highest,
             gaps=gaps,
             stored_beyond=len(ahead),
-            waiting_since=cursor.gap_since if gaps else None,
+            waiting_since=gap_began(self.items, cursor, cursor.gap_since or 0.0) if gaps else None,
             policy=policy,
             skipped=sorted(item.seq for item in tombstones),
             late=_late(tombstones),

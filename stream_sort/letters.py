@@ -26,6 +26,10 @@ class Letters:
         letters = self.desk.control.dead_letters_of(self.desk.terms.name, queue)
         return [letter for letter in letters if seq in {None, letter.seq}]
 
+    def discarded(self, queue: str) -> list[DeadLetter]:
+        """Those of a queue that were given up for good, with the reason; lowest seq first."""
+        return self.desk.control.dead_letters_of(self.desk.terms.name, queue, discarded=True)
+
     def redrive(self, letter: DeadLetter) -> bool:
         """Try a message again; whether it is dead no longer. What is no fault of its own is no attempt."""
         control, name = self.desk.control, self.desk.terms.name

@@ -59,15 +59,17 @@ class Recoverer:
             raise InvalidInput(f"queue {queue!r}: a consumer has done all through seq {reached}, beyond {position}")
         at = reached if position is None else position
         at = self._beginning(queue, stored) if at is None else at
-        if at == self.first_seq - 1 and stored.lowest > at:
-            return Cursor(queue, at, self.first_seq)
-        hole, start = stored.run_to(queue, at)
+        if stored.lowest > at and stored.is_unbegun_at(at, self.first_seq - 1):
+            return Cursor(queue, at, at + 1)
+        self._check_start(queue, stored, at)
+        hole, start = stored.run_to(queue, at, self.first_seq - 1)
         first, slowest = min(self.first_seq, start), min(done, key=done.__getitem__, default="")
         needed = done.get(slowest, at) + 1
         if needed < start:
-            raise MissingItems(queue, [range(max(hole, needed), start)], wanted_by=slowest)
-        if others is not None and others < start and self._was_not_trimmed(queue, hole):
-            raise MissingItems(queue, [range(hole, start)])
+            raise MissingItems(queue, [range(max(hole, needed), start)], advice=_wanted(slowest))
+        starts = min(others.values(), default=None if done else MIN_SEQ)
+        if starts is not None and starts < start and self._was_not_trimmed(queue, hole):
+            raise MissingItems(queue, [range(hole, start)], advice=_perhaps_trimmed(others))
         return Cursor(queue, at, first, floor=start - 1 if start > first else None)
 
     def _check_lost(self, queue: str) -> None:
@@ -79,16 +81,21 @@ class Recoverer:
             raise QueueNotFound(queue)
         raise InvalidInput(f"queue {queue!r} has its cursor row, at position {row.position}: nothing is to be put back")
 
-    def _consumers(self, queue: str) -> tuple[dict[str, int], int | None]:
-        """How far each is that has begun here, and from where those would read that have not; None if there are none.
+    def _check_start(self, queue: str, stored: _Stored, at: int) -> None:
+        """Refuse the usual start of a queue that was opened before it: all from there on was yet to come."""
+        if at == self.first_seq - 1 and stored.lowest_seen < at < stored.lowest:
+            raise InvalidInput(
+                f"queue {queue!r} was opened before {self.first_seq}: a writer found it at position "
+                f"{stored.lowest_seen}; give that if nothing was released, else a seq that was, and is stored"
+            )
 
-        Where nobody is known, anybody may come.
-        """
+    def _consumers(self, queue: str) -> tuple[dict[str, int], dict[str, int]]:
+        """How far each is that has begun here, and from where those would read that have not."""
         known = [] if self.control is None else self.control.consumers()
         found = [(one, self.control.standing(one.name, queue).checkpoint) for one in known if self.control is not None]
         done = {one.name: row.seq for one, row in found if row is not None}
-        starts = [MIN_SEQ if one.start in {EARLIEST, LATEST} else int(one.start) for one, row in found if row is None]
-        return done, min(starts, default=None if done else MIN_SEQ)
+        rest = [one for one, row in found if row is None]
+        return done, {one.name: MIN_SEQ if one.start in {EARLIEST, LATEST} else int(one.start) for one in rest}
 
     def _beginning(self, queue: str, stored: _Stored) -> int:
         """Where a queue stood before anything was released, if it surely starts where queues do and is not trimmed.
@@ -100,11 +107,11 @@ class Recoverer:
         if lowest == self.first_seq and at <= stored.lowest_seen and len(stored.runs) == 1:
             return at
         behind = f" with a hole from seq {hole} on, which may be a gap or trimmed," if len(stored.runs) > 1 else ""
+        unbegun = stored.unbegun(at)
         raise InvalidInput(
             f"queue {queue!r}: no consumer tells how far it was released; seq {lowest} is the lowest stored,{behind} "
             f"and a writer found it at position {stored.highest_seen}; give its position: a seq that was surely "
-            f"released, or {at} if nothing ever was; if it was opened elsewhere, put its first message, and give the "
-            "seq before it"
+            f"released{'' if unbegun is None else f', or {unbegun} if nothing ever was'}"
         )
 
     def _was_not_trimmed(self, queue: str, before: int) -> bool:
@@ -144,7 +151,22 @@ class _Stored:
     def lowest(self) -> int:
         return self.runs[0].start
 
-    def run_to(self, queue: str, at: int) -> tuple[int, int]:
+    def is_unbegun_at(self, at: int, usual: int) -> bool:
+        """Whether a queue of which nothing was released may stand there: all writers found it there.
+
+        Or some found it at the usual start, and then it was opened there.
+        """
+        found = {self.lowest_seen, self.highest_seen}
+        return at in found and found - {at} <= {usual}
+
+    def unbegun(self, usual: int) -> int | None:
+        """Where it stood if nothing was released; None if something was."""
+        return next(
+            (at for at in (self.lowest_seen, self.highest_seen) if at < self.lowest and self.is_unbegun_at(at, usual)),
+            None,
+        )
+
+    def run_to(self, queue: str, at: int, usual: int) -> tuple[int, int]:
         """The first seq of the hole before the run that leads to `at`, and of that run: `at + 1` if all is trimmed."""
         hole = MIN_SEQ
         for run in self.runs:
@@ -152,4 +174,30 @@ class _Stored:
                 return hole, run.start
             hole = run.stop
         # The slot of a position is never trimmed, nor what follows a checkpoint that lags behind it.
-        raise MissingItems(queue, [range(at, at + 1)])
+        raise MissingItems(queue, [range(at, at + 1)], advice=_no_position(self.unbegun(usual)))
+
+
+def _no_position(unbegun: int | None) -> str:
+    told = "the slot of a position never goes; give a seq that is stored, and was surely released"
+    if unbegun is None:
+        return told
+    return f"{told}, or {unbegun} if nothing ever was: the queue may be opened then where it starts"
+
+
+def _wanted(consumer: str) -> str:
+    return (
+        f"consumer {consumer!r} has not got that, and nothing can be put while the row is lost: put the cursor table's "
+        "row back from a backup, write what is missing into the items table with the AWS tools, or retire the consumer "
+        "if that is gone for good"
+    )
+
+
+def _perhaps_trimmed(others: dict[str, int]) -> str:
+    """What to do where a trim may have died in the midst, and whoever has not begun would want what it emptied."""
+    if not others:
+        return "nobody tells whether that was trimmed; give a position before it, then skip what is gone for good"
+    names = ", ".join(map(repr, sorted(others)))
+    return (
+        f"that may be a trim that died, and consumers that have not begun here would want it: {names}. Retire them if "
+        "it is gone for good, and recover the queue then"
+    )

@@ -11,6 +11,7 @@ from stream_sort.core.message import check_seq
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.times import is_time
 from stream_sort.errors import InvalidInput, StreamSortError, shown
+from stream_sort.gap_age import gap_began
 from stream_sort.sorter import Sorter
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Sweeper:
             return
         cursor = reach.cursor
         policy = cursor.policy or self._sorter.options.gap_policy
-        since = cursor.gap_since
+        since = gap_began(self._sorter.stores.items, cursor, now)
         if policy.skip_after is None or since is None or now - since < policy.skip_after:
             done.waiting.append(queue)
             done.gap_ages[queue] = max(0.0, now - since) if since is not None else 0.0

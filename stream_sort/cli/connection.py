@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stream_sort.cli.output import plain_errors, shell_word
-from stream_sort.cli.places import Place, find_stack
+from stream_sort.cli.places import Place, find_stack, local_hint
 from stream_sort.errors import CursorLost, SettingsError
 from stream_sort.settings import PREFIX, Settings, variables
 from stream_sort.stacks import OUTPUTS, Stack
@@ -118,24 +118,22 @@ def connect(  # noqa: PLR0913  # each is an option
     }
     given = variables() | {PREFIX + name: value for name, value in options.items() if value}
     place = Place(profile, region, endpoint_url)
-    names_tables = any(PREFIX + name in given for name in OUTPUTS)
+    elsewhere = {"--profile": profile, "--region": region, "--endpoint-url": endpoint_url}
+    elsewhere |= {_source(name): given.get(PREFIX + name) for name in OUTPUTS}
     try:
-        found, place = find_stack(stack, place, may_be_local=not (names_tables or profile or region or endpoint_url))
-        return _connection(found, place, given)
+        found, place = find_stack(stack, place, may_be_local=not any(elsewhere.values()))
+        return _connection(found, place, given, [name for name, value in elsewhere.items() if value])
     except BaseException:
         place.close()
         raise
 
 
-def _connection(stack: Stack, place: Place, given: Mapping[str, str]) -> Connection:
+def _connection(stack: Stack, place: Place, given: Mapping[str, str], elsewhere: Sequence[str]) -> Connection:
     known = stack.variables() | dict(given)
     for name in ("ITEMS_TABLE", "CURSOR_TABLE"):
         if PREFIX + name not in known:
-            option = f"--{name.lower().replace('_', '-')}"
-            raise SettingsError(
-                f"which tables? Give --stack NAME, or {option} (or {PREFIX}{name}), or start a local stack: "
-                "stream-sort local up"
-            )
+            needed = f"{_option_of(name)} (or {PREFIX}{name})"
+            raise SettingsError(f"which tables? Give --stack NAME, or {needed}{local_hint(elsewhere)}")
     return Connection(
         Settings.from_env(known),
         place,
@@ -143,6 +141,15 @@ def _connection(stack: Stack, place: Place, given: Mapping[str, str]) -> Connect
         known.get(PREFIX + "CONSUMER", DEFAULT_CONSUMER),
         stack,
     )
+
+
+def _source(name: str) -> str:
+    """What gives a name: the variable, if it is set, else the option."""
+    return PREFIX + name if PREFIX + name in variables() else _option_of(name)
+
+
+def _option_of(name: str) -> str:
+    return f"--{name.lower().replace('_', '-')}"
 
 
 def _flags(shared: Mapping[str, str | None]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
 from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_json, say, show_table, tell
 from stream_sort.cli.overview import consumers_of, cursor_rows, lag_of, require_known
+from stream_sort.core.consumption import EARLIEST, LATEST
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, SettingsError
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ class Reader:
 @consumers.command("list")
 @connected
 def list_consumers(connection: Connection, *, as_json: Json = False) -> None:
-    """Show all consumers: in how many queues each is behind and by how much, what is parked and dead.
+    """Show all consumers, and how far each is.
+
+    In how many queues each is behind and by how much, what is parked and dead.
 
     Example: stream-sort consumers list --stack orders
     """
@@ -77,10 +80,11 @@ def reset(  # noqa: PLR0913  # each is an option
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Let a consumer go on elsewhere: what lies between comes again, or is passed over.
+    """Let a consumer go on elsewhere.
 
-    Refused while the consumer is at work: it committed within the last 5 minutes. Goes no further back than what is
-    stored, and no further on than what is released. A queue that was parked is so no longer; dead letters stay.
+    What lies between comes again, or is passed over. Refused while the consumer is at work: it committed within the
+    last 5 minutes. Goes no further back than what is stored, and no further on than what is released. A queue that was
+    parked is so no longer; dead letters stay.
 
     Example: stream-sort consumers reset ada --consumer billing --to earliest --dry-run
     """
@@ -99,6 +103,8 @@ def reset(  # noqa: PLR0913  # each is an option
             raise ConsumerActive(consumer.name, active[0], others=len(active) - 1, seconds=ACTIVE)
         confirm(_plan(consumer.name, done), yes)
         done = consumer.reset(to, by=by, queues=[one.queue for one in done], force=force)
+    if not done and not as_json:
+        tell(f"nothing to reset: every checkpoint is there already{_out_of_reach(connection, names, to)}")
     _show_resets(done, as_json=as_json)
 
 
@@ -111,9 +117,10 @@ def retire(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Take a consumer off the list, once nothing runs it: nobody waits for it any more, and trim may pass it.
+    """Take a consumer off the list, once nothing runs it.
 
-    Its checkpoints stay; run again under its name, it goes on where it was.
+    Nobody waits for it any more, and trim may pass it. Its checkpoints stay; run again under its name, it goes on where
+    it was.
 
     Example: stream-sort consumers retire billing --yes
     """
@@ -202,6 +209,18 @@ def _names(connection: Connection, choice: Choice) -> list[str] | None:
     return list(choice.queues) or [row.queue for row in cursor_rows(connection.sorter) if choice.takes(row.queue)]
 
 
+def _out_of_reach(connection: Connection, names: list[str] | None, to: str | None) -> str:
+    """What a seq was taken for that is beyond the position, or before what there is to read."""
+    if to is None or to in {EARLIEST, LATEST}:
+        return ""
+    every = (row for row in cursor_rows(connection.sorter) if names is None or row.queue in names)
+    rows = [row for row in every if row.position >= row.first_seq]
+    beyond = [f"{row.queue} at position {row.position}" for row in rows if int(to) > row.position + 1]
+    before = [f"{row.queue} ({row.start + 1})" for row in rows if int(to) <= row.start]
+    told = f"; --to {to} is beyond {some_of(beyond)}, and is taken as the seq after it" if beyond else ""
+    return told + (f"; --to {to} is before the first seq of {some_of(before)}, and is taken as that" if before else "")
+
+
 def _plan(consumer: str, planned: list[Reset]) -> str:
     again = sum(max(0, one.old - one.new) for one in planned)
     passed = sum(max(0, one.new - one.old) for one in planned)
@@ -218,8 +237,6 @@ def _show_resets(done: list[Reset], *, as_json: bool) -> None:
     elif done:
         columns = ("queue", "checkpoint", "reset to", "position", "at work", "outcome")
         show_table(columns, (_reset_cells(one) for one in done))
-    else:
-        tell("nothing to reset: every checkpoint is there already")
     if any(one.outcome == "overtaken" for one in done):
         raise typer.Exit(FAILED)
 

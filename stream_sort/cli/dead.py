@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,10 +10,14 @@ from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, m
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, chosen
 from stream_sort.cli.output import Json, Yes, json_line, print_json, say
+from stream_sort.cli.overview import cursor_rows
 from stream_sort.core.consumption import DeadLetter
 from stream_sort.errors import NotParked
 
-NOUN = "dead letter"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOUN, DISCARDED = "dead letter", "discarded message"
 
 app = typer.Typer(help="Messages that a consumer gave up on.", no_args_is_help=True)
 
@@ -23,30 +27,47 @@ OneSeq = Annotated[int | None, typer.Argument(metavar="SEQ", help="Only this mes
 
 @app.command("list")
 @connected
-def list_dead(connection: Connection, queues: Queues = None, *, match: Match = None, as_json: Json = False) -> None:
+def list_dead(
+    connection: Connection,
+    queues: Queues = None,
+    *,
+    match: Match = None,
+    discarded: Annotated[
+        bool, typer.Option("--discarded", help="What was given up for good, and why; a read a queue.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Show the dead letters, the oldest first.
+
+    With --discarded, what was given up for good instead, parked messages among it, with the reason.
 
     Example: stream-sort dead list --consumer billing
     """
     choice = Choice.to_look_at(queues, match)
-    found = chosen(connection.consumer().dead_letters(), choice)
-    Desk(connection, NOUN, as_json=as_json).show(found, choice.queues)
+    if discarded:
+        found, noun = list(_discarded(connection, choice)), DISCARDED
+    else:
+        found, noun = chosen(connection.consumer().dead_letters(), choice), NOUN
+    Desk(connection, noun, as_json=as_json).show(found, choice.queues)
 
 
 @app.command()
 @connected
 def show(connection: Connection, queue: Queue, seq: Seq, *, as_json: Json = False) -> None:
-    """Show one dead letter, with its message.
+    """Show one dead letter, discarded or not, with its message.
 
     Example: stream-sort dead show ada 7
     """
-    letter = _letters_at(connection, queue, seq)[0]
+    letter = _letter_on_record(connection, queue, seq)
     slot = connection.sorter.slot(queue, seq)
     message = None if slot is None else slot.document
     if as_json:
         print_json(Desk(connection, NOUN).told(letter) | {"message": message})
         return
-    say(f"queue {queue}, seq {seq}: dead for consumer {connection.consumer_name} since {moment(letter.since)}")
+    fate = f"dead for consumer {connection.consumer_name} since {moment(letter.since)}"
+    if letter.discarded is not None:
+        fate = f"discarded by consumer {connection.consumer_name}: {letter.discarded}"
+    say(f"queue {queue}, seq {seq}: {fate}")
     say(f"{counted(letter.attempts, 'attempt')}; the last error: {letter.error}")
     say("its message is not stored any more" if message is None else json_line(message))
 
@@ -64,9 +85,9 @@ def redrive(  # noqa: PLR0913  # each is an option
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Try dead letters again, lowest seq first; exit code 1 if one fails again.
+    """Try dead letters again, lowest seq first.
 
-    The stack's process function does it, with its own handler or sink.
+    Exit code 1 if one fails again. The stack's process function does it, with its own handler or sink.
 
     Example: stream-sort dead redrive ada 7 --stack orders --yes
     """
@@ -87,7 +108,9 @@ def discard(  # noqa: PLR0913  # each is an option
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Give up on dead letters for good; they are kept for the record, with the reason.
+    """Give up on dead letters for good.
+
+    They are kept for the record, with the reason: see dead list --discarded.
 
     Example: stream-sort dead discard ada 7 --reason 'no such account' --yes
     """
@@ -100,6 +123,25 @@ def _letters(connection: Connection, choice: Choice, seq: int | None) -> list[De
     if choice.queues:
         return _letters_at(connection, choice.queues[0], seq)
     return sorted(chosen(connection.consumer().dead_letters(), choice), key=lambda one: (one.queue, one.seq))
+
+
+def _discarded(connection: Connection, choice: Choice) -> Iterator[DeadLetter]:
+    """Those of the queues that are named, or of all that match: no list has them all."""
+    consumer = connection.consumer()
+    queues = choice.queues or (row.queue for row in cursor_rows(connection.sorter) if choice.takes(row.queue))
+    for queue in queues:
+        yield from consumer.discarded(queue)
+
+
+def _letter_on_record(connection: Connection, queue: str, seq: int) -> DeadLetter:
+    """The dead letter at a seq, as it stands now or as it was discarded."""
+    try:
+        return _letters_at(connection, queue, seq)[0]
+    except NotParked:
+        for one in connection.consumer().discarded(queue):
+            if one.seq == seq:
+                return one
+        raise
 
 
 def _letters_at(connection: Connection, queue: str, seq: int | None) -> list[DeadLetter]:

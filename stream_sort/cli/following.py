@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.cli.output import tell
 from stream_sort.cli.overview import cursor_rows
 from stream_sort.errors import Trimmed
+from stream_sort.proof import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,9 +36,11 @@ class Follower:
         self.is_first_look = False
 
     def _rows(self) -> Iterable[Cursor]:
+        """Those of the queues that have begun; CursorLost if one that was asked for by name had a row."""
         if not self.queues:
             return cursor_rows(self.sorter)
-        found = (self.sorter.stores.cursors.get(queue) for queue in self.queues)
+        stores = self.sorter.stores
+        found = (find_row(stores.items, stores.cursors, queue) for queue in self.queues)
         return [row for row in found if row is not None]
 
     def _read(self, row: Cursor) -> Iterator[dict[str, Any]]:

@@ -35,7 +35,9 @@ def list_late(
     search: Search = 10_000,
     as_json: Json = False,
 ) -> None:
-    """Show the late messages of some queues, or of all: at least one request a queue.
+    """Show the late messages of some queues, or of all.
+
+    At least one request a queue.
 
     Example: stream-sort late list ada --search 100000
     """

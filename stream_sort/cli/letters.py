@@ -48,7 +48,8 @@ class Desk:
         if self.as_json:
             print_json([self.told(one) for one in found])
         elif found:
-            show_table(("queue", "seq", "attempts", "since", "next try", "error"), map(_row, found))
+            fate = "discarded because" if all(map(_reason, found)) else "next try"
+            show_table(("queue", "seq", "attempts", "since", fate, "error"), map(_row, found))
         else:
             say(f"consumer {self.connection.consumer_name}: no {self.noun} found")
 
@@ -112,5 +113,10 @@ def check_known(connection: Connection) -> None:
 
 
 def _row(one: Parked | DeadLetter) -> tuple[str | int, ...]:
-    after = "never" if one.next_try is None else moment(one.next_try)
+    after = _reason(one) or ("never" if one.next_try is None else moment(one.next_try))
     return one.queue, one.seq, one.attempts, moment(one.since), after, one.error
+
+
+def _reason(one: Parked | DeadLetter) -> str | None:
+    """Why it was discarded, if it was."""
+    return one.discarded if isinstance(one, DeadLetter) else None

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stream_sort.cli.message_file import problem_of
+from stream_sort.cli.choice import counted
+from stream_sort.cli.message_file import Entry, problem_of
 from stream_sort.cli.output import console
 from stream_sort.cli.rejects import Refused, Rejects
 from stream_sort.errors import StoreUnavailable
@@ -15,7 +16,6 @@ from stream_sort.errors import StoreUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from stream_sort.cli.message_file import Entry
     from stream_sort.sorter import Sorter
 
 CONFLICT = "conflict: another message is stored at this seq and stays"
@@ -64,7 +64,7 @@ class Loader:
         while window := [self._checked(entry) for entry in islice(each, length)]:
             length = self.sorter.options.window
             refused = self._put([entry for entry in window if not entry.error])
-            bad = [Refused(entry.place, entry.error, entry.document) for entry in window if entry.error]
+            bad = [Refused(entry.place, entry.error, entry.document, entry.unit) for entry in window if entry.error]
             self.loaded.rejected += len(bad)
             self.rejects.add([*refused, *bad])
             report(sum(entry.size for entry in window))
@@ -76,12 +76,12 @@ class Loader:
 
     def _put(self, window: list[Entry]) -> list[Refused]:
         # The lists of a result hold the very objects that were given.
-        places = {id(entry.document): entry.place for entry in window}
+        entries = {id(entry.document): entry for entry in window}
         result = self.sorter.put_many(entry.document for entry in window)
         loaded = self.loaded
         unreachable = [error for _, error in result.rejected if isinstance(error, StoreUnavailable)]
         if window and len(unreachable) == len(window):
-            told = f"stopped after {loaded.total:,} messages; run it again to go on. {unreachable[0]}"
+            told = f"stopped after {counted(loaded.total, 'message')}; run it again to go on. {unreachable[0]}"
             raise StoreUnavailable(told)
         loaded.accepted += result.accepted
         loaded.duplicates += len(result.duplicates)
@@ -92,7 +92,9 @@ class Loader:
         loaded.stalled |= {queue: str(error) for queue, error in result.stalled}
         refused = [(document, CONFLICT) for document in result.conflicts]
         refused += [(document, str(error)) for document, error in result.rejected]
-        return [Refused(places.get(id(document), 0), reason, document) for document, reason in refused]
+        nowhere = Entry(0, None, 0)
+        found = ((entries.get(id(document), nowhere), reason, document) for document, reason in refused)
+        return [Refused(entry.place, reason, document, entry.unit) for entry, reason, document in found]
 
 
 @contextmanager

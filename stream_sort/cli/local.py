@@ -6,6 +6,8 @@ import os
 import shutil
 import sys
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,9 +47,10 @@ def up(  # noqa: PLR0913  # each is an option
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Start a local AWS, build the app and deploy it there; once more deploys what has changed.
+    """Start a local AWS, build the app and deploy it there.
 
-    Once more keeps the parameters and the handler that it has, except those that are given; --sink takes a handler out.
+    Once more deploys what has changed, and keeps the parameters and the handler that it has, except those that are
+    given; --sink takes a handler out.
 
     Example: stream-sort local up --set MaxAttempts=3
     """
@@ -60,12 +63,14 @@ def up(  # noqa: PLR0913  # each is an option
         if sink is not None:
             parameters["Sink"] = sink
         stack = LocalStack.up(home=home, port=port, handler=handler, parameters=parameters, report=tell)
-        _print_stack(stack, as_json=as_json)
+        _print_stack(stack, home, as_json=as_json)
 
 
 @app.command()
 def status(*, home: Home = None, as_json: Json = False) -> None:
-    """Show whether it runs, what is in its queues and what to call; exit code 1 if it does not run.
+    """Show whether it runs, and what to call.
+
+    Exit code 1 if it does not run.
 
     Example: stream-sort local status
     """
@@ -75,7 +80,7 @@ def status(*, home: Home = None, as_json: Json = False) -> None:
         if as_json and LocalStack.find(home) is None:
             print_json({"running": False})
             raise typer.Exit(1)
-        _print_stack(_running(home), as_json=as_json)
+        _print_stack(_running(home), home, as_json=as_json)
 
 
 @app.command()
@@ -114,7 +119,7 @@ def invoke(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Run a function with an event, and print what it answers, which is JSON with --json or without.
+    """Run a function with an event, and print its answer, as JSON.
 
     Example: stream-sort local invoke enqueue '{"queue": "ada", "seq": 0}'
     """
@@ -144,7 +149,7 @@ def down(*, home: Home = None, as_json: Json = False) -> None:
 
 @app.command()
 def reset(*, home: Home = None, yes: Yes = False, as_json: Json = False) -> None:
-    """Throw away every message and all state, and deploy the app anew as it was.
+    """Throw away all messages and state, and deploy the app anew.
 
     Example: stream-sort local reset --yes
     """
@@ -156,25 +161,27 @@ def reset(*, home: Home = None, yes: Yes = False, as_json: Json = False) -> None
         if Record.load(folder.absolute()) is not None:
             confirm(f"Throw away every message and all state of the local stack in {folder}, and deploy it anew.", yes)
     with plain_errors("Stopped by Ctrl-C; the local stack is down."):
-        _print_stack(LocalStack.reset(home, tell), as_json=as_json)
+        _print_stack(LocalStack.reset(home, tell), home, as_json=as_json)
 
 
 def _running(home: Path | None) -> LocalStack:
-    from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.local.project import is_in_checkout  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.local.stack import LocalStack  # noqa: PLC0415
 
     stack = LocalStack.find(home)
     if stack is None:
-        raise LocalStackFailed(f"no local stack runs; start it with: {program()} local up")
+        where = "" if is_in_checkout() else " in a checkout of stream_sort"
+        raise LocalStackFailed(f"no local stack runs; start it{where} with: {local_command('up', home)}")
     return stack
 
 
-def _print_stack(stack: LocalStack, *, as_json: bool) -> None:
+def _print_stack(stack: LocalStack, home: Path | None, *, as_json: bool) -> None:
     from stream_sort.local.report import describe, summary  # noqa: PLC0415  # as all imports of commands
 
     if as_json:
         print_json(describe(stack))
     else:
-        typer.echo(summary(stack, program()))
+        typer.echo(summary(stack, partial(local_command, home=home)))
 
 
 def _parameters(settings: list[str]) -> dict[str, str]:
@@ -207,6 +214,17 @@ def read_event(text: str) -> Any:
         raise InvalidInput(f"{source} is not text: {error}") from error
     except InvalidInput as error:
         raise InvalidInput(f"{source}: {error}") from error
+
+
+def local_command(word: str, home: Path | None) -> str:
+    """A command of `local` as the user can type it, on the stack of a folder: another one is another stack's."""
+    from stream_sort.local.stack import default_home  # noqa: PLC0415  # as all imports of commands
+
+    with suppress(LocalStackFailed):
+        # Outside of a checkout there is no folder that goes without saying.
+        home = None if home is None or home.absolute() == default_home() else home
+    where = [] if home is None else ["--home", shell_word(str(home))]
+    return " ".join([program(), "local", word, *where])
 
 
 def program() -> str:

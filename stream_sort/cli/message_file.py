@@ -24,17 +24,23 @@ if TYPE_CHECKING:
 
 BOM = b"\xef\xbb\xbf"
 REPLAYED = frozenset({"queue", "seq", "item"})
-REFUSED = frozenset({"line", "reason", "message"})
+LINE, ELEMENT = "line", "element"
+OF_REFUSALS = frozenset({"reason", "message"})
+SEVERAL_LINES = "; is it a message over several lines? Put it on one line, or into [ ]"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A document and where it stood; `error` says why there is none. `size` is in bytes of the file."""
+    """A document and where it stood: on a line, or as which element of an array.
+
+    `error` says why there is none. `size` is in bytes of the file.
+    """
 
     place: int
     document: Any
     size: int
     error: str = ""
+    unit: str = LINE
 
 
 @contextmanager
@@ -87,7 +93,7 @@ def problem_of(document: Any, keys: KeyNames) -> str:
     """Why a document is no message but has one inside, and how to put that; empty if it is no such line."""
     if not isinstance(document, dict):
         return ""
-    if document.keys() == REFUSED and keys.queue not in document:
+    if is_refusal(document) and keys.queue not in document:
         return "a line of a file of rejects; put the message in it, once it is mended: jq -c .message FILE"
     if document.keys() != REPLAYED or not isinstance(document["item"], dict):
         return ""
@@ -100,6 +106,11 @@ def problem_of(document: Any, keys: KeyNames) -> str:
     )
 
 
+def is_refusal(document: Any) -> bool:
+    """Whether a document is one of a file of rejects."""
+    return isinstance(document, dict) and any(document.keys() == {unit} | OF_REFUSALS for unit in (LINE, ELEMENT))
+
+
 def _elements(text: bytes, name: str) -> Iterator[Entry]:
     try:
         documents = loads(text)
@@ -107,11 +118,12 @@ def _elements(text: bytes, name: str) -> Iterator[Entry]:
         raise InvalidInput(f"{'stdin' if name == '-' else name}: {error}") from None
     share = len(text) // max(1, len(documents))
     for number, document in enumerate(documents, 1):
-        yield Entry(number, document, share)
+        yield Entry(number, document, share, unit=ELEMENT)
 
 
 def _entry(number: int, line: bytes, size: int) -> Entry:
     try:
         return Entry(number, loads(line), size)
     except InvalidInput as error:
-        return Entry(number, line.decode(errors="replace"), size, str(error))
+        hint = SEVERAL_LINES if line.startswith(b"{") and not line.endswith(b"}") else ""
+        return Entry(number, line.decode(errors="replace"), size, f"{error}{hint}")

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stream_sort.cli.choice import counted
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import FAILED, Json, json_line, print_json, say, tell
 from stream_sort.cli.overview import require_known
 from stream_sort.core.message import check_queue
 from stream_sort.errors import InvalidInput, QueueNotFound, StreamSortError
+from stream_sort.proof import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +63,8 @@ def put(
             loader.load(entries(source, file), report)
     except KeyboardInterrupt:
         last = f". The last that was refused: {loader.rejects.last}" if loader.rejects.last else ""
-        tell(f"stopped after {loader.loaded.total:,} messages; run it again to go on{last}")
+        # Of what was in hand nobody knows how much is stored.
+        tell(f"stopped after at least {counted(loader.loaded.total, 'message')}; run it again to go on{last}")
         raise
     except StreamSortError:
         if loader.loaded.total:
@@ -85,7 +88,8 @@ def read(
     Example: stream-sort read ada --after 41 --through 99
     """
     _ = as_json
-    row = connection.sorter.stores.cursors.get(check_queue(queue))
+    stores = connection.sorter.stores
+    row = find_row(stores.items, stores.cursors, check_queue(queue))
     if row is None:
         raise QueueNotFound(queue)
     if after is None and row.floor is not None:
@@ -154,11 +158,12 @@ def _show_loaded(loader: Loader, seconds: float, *, as_json: bool) -> None:
         return
     rate = loaded.total / seconds if seconds > 0 else 0.0
     say(
-        f"{loaded.accepted:,} accepted, {loaded.duplicates:,} duplicates, {loaded.conflicts:,} conflicts, "
+        f"{loaded.accepted:,} accepted, {counted(loaded.duplicates, 'duplicate')}, "
+        f"{counted(loaded.conflicts, 'conflict')}, "
         f"{loaded.late:,} late, {loaded.rejected:,} rejected; {loaded.released:,} released; {rate:,.0f} a second"
     )
     if first:
-        tell(f"refused messages and the reasons: {refused}; the first, line {first.place}: {first.reason}")
+        tell(f"refused messages and the reasons: {refused}; the first, {first.unit} {first.place}: {first.reason}")
     for queue, error in loaded.stalled.items():
         tell(f"{queue}: stored, but not released yet: {error}")
 

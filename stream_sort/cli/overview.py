@@ -1,14 +1,16 @@
-"""All queues at a glance: one pass over the cursor rows, one over each consumer's checkpoints, worst first.
+"""All queues at a glance: one pass over the cursor rows, over each consumer's checkpoints and its dead letters.
 
 The items table is not read, unless asked for: it may hold anything, the others hold a row a queue.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from stream_sort.cli.choice import counted
 from stream_sort.core.consumption import first_checkpoint
 from stream_sort.core.message import check_queue
 from stream_sort.core.records import CursorPage
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueueLine:
-    """One queue. `gap_age` is in seconds, None if it does not wait; `lag` and `parked` are by consumer.
+    """One queue. `gap_age` is in seconds, None if it does not wait; `lag`, `parked` and `dead` are by consumer.
 
+    `dead` counts the dead letters of those that keep any.
     `in_doubt` says that the queue has moved since it was seen to wait: the mark stays until a sweep looks.
     `highest` and `waiting` are None unless the items table was asked; `rate` is in messages released a second.
     """
@@ -39,6 +42,7 @@ class QueueLine:
     gap_age: float | None
     lag: dict[str, int] = field(default_factory=dict)
     parked: dict[str, Parked] = field(default_factory=dict)
+    dead: dict[str, int] = field(default_factory=dict)
     highest: int | None = None
     waiting: int | None = None
     rate: float | None = None
@@ -50,11 +54,20 @@ class QueueLine:
         return self.gap_age is not None and not self.in_doubt
 
     @property
-    def trouble(self) -> tuple[int, float, bool, int, str]:
-        """What to sort by, the worst first: parked, then waiting for long, then perhaps waiting, then far behind."""
+    def trouble(self) -> tuple[int, int, float, bool, int, str]:
+        """What to sort by, the worst first: parked, dead letters, waiting for long, perhaps waiting, far behind."""
         waited = self.gap_age if self.waits else None
         lag = max(self.lag.values(), default=0)
-        return -len(self.parked), -(waited or 0.0), not self.in_doubt, -lag, self.queue
+        dead = sum(self.dead.values())
+        return -len(self.parked), -(waited or 0.0), -dead, not self.in_doubt, -lag, self.queue
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One consumer in all queues: its checkpoints, and how many dead letters it keeps in each."""
+
+    checkpoints: Mapping[str, Checkpoint]
+    dead: Counter[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +86,12 @@ class Overview:
         waiting = sum(line.waits for line in self.lines)
         doubtful = sum(line.in_doubt for line in self.lines)
         behind = sum(any(line.lag.values()) for line in self.lines)
-        told = (
-            f"{len(self.lines):,} queues: {parked:,} parked, {waiting:,} waiting for a seq, {behind:,} not all consumed"
-        )
-        doubt = f", {doubtful:,} in doubt" if doubtful else ""
-        return f"{told}{doubt} ({self.requests:,} requests)"
+        dead = sum(bool(line.dead) for line in self.lines)
+        told = [f"{parked:,} parked"]
+        told += [f"{dead:,} with dead letters"] if dead else []
+        told += [f"{waiting:,} waiting for a seq", f"{behind:,} not all consumed"]
+        told += [f"{doubtful:,} in doubt"] if doubtful else []
+        return f"{counted(len(self.lines), 'queue')}: {', '.join(told)} ({counted(self.requests, 'request')})"
 
     def rated(self, before: Overview | None) -> Overview:
         """The same with rates, as far as an earlier look tells."""
@@ -93,16 +107,16 @@ class Overview:
 
 
 def look(sorter: Sorter, control_table: str | None, *, pattern: str = "*", deep: bool = False) -> Overview:
-    """Read every cursor row and every checkpoint once; with `deep`, the ends of the queues, too."""
+    """Read every cursor row, checkpoint and dead letter once; with `deep`, the ends of the queues, too."""
     stores, now = sorter.stores, sorter.clock()
     before = stores.requests()
     rows = {row.queue: row for row in cursor_rows(sorter) if fnmatchcase(row.queue, pattern)}
     control = None if control_table is None else stores.control(control_table)
     consumers = [] if control is None else consumers_of(control)
-    found = {} if control is None else {one: control.checkpoints(one.name, list(rows)) for one in consumers}
+    found = {} if control is None else {one: _progress(control, one.name, list(rows)) for one in consumers}
     lines = [_line(sorter, row, found, now) for row in rows.values()]
     if deep:
-        lines = [_deepened(sorter, line) for line in lines]
+        lines = [_deepened(sorter, line, now) for line in lines]
     names = tuple(one.name for one in consumers)
     ordered = tuple(sorted(lines, key=lambda line: line.trouble))
     return Overview(now, names, ordered, stores.requests() - before)
@@ -159,8 +173,18 @@ def _check_table(sorter: Sorter) -> None:
         raise SettingsError(f"{told}; check --cursor-table, --queue-key and --seq-key{why}") from error
 
 
-def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, Mapping[str, Checkpoint]], now: float) -> QueueLine:
-    there = {consumer: checkpoints.get(row.queue) for consumer, checkpoints in found.items()}
+def _progress(control: ControlStore, consumer: str, queues: list[str]) -> Progress:
+    checkpoints = control.checkpoints(consumer, queues)
+    page = control.dead_letters(consumer)
+    dead = Counter(letter.queue for letter in page.letters)
+    while page.next is not None:
+        page = control.dead_letters(consumer, page.next)
+        dead.update(letter.queue for letter in page.letters)
+    return Progress(checkpoints, dead)
+
+
+def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, Progress], now: float) -> QueueLine:
+    there = {consumer: progress.checkpoints.get(row.queue) for consumer, progress in found.items()}
     since = row.gap_since
     return QueueLine(
         row.queue,
@@ -174,13 +198,16 @@ def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, Mapping[str,
             for consumer, checkpoint in there.items()
             if checkpoint is not None and checkpoint.parked is not None
         },
+        {consumer.name: one.dead[row.queue] for consumer, one in found.items() if row.queue in one.dead},
         in_doubt=since is not None and since != row.waiting_since,
     )
 
 
-def _deepened(sorter: Sorter, line: QueueLine) -> QueueLine:
+def _deepened(sorter: Sorter, line: QueueLine, now: float) -> QueueLine:
     """The same with what is stored beyond the position: a request a queue, and more where it waits."""
     highest = sorter.stores.items.highest(line.queue)
     if highest is None or highest <= line.position:
         return replace(line, highest=highest, waiting=0, gap_age=None, in_doubt=False)
-    return replace(line, highest=highest, waiting=sorter.explain(line.queue).stored_beyond, in_doubt=False)
+    state = sorter.explain(line.queue)
+    waited = None if state.waiting_since is None else max(0.0, now - state.waiting_since)
+    return replace(line, highest=highest, waiting=state.stored_beyond, gap_age=waited, in_doubt=False)

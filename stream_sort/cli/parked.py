@@ -40,9 +40,9 @@ def redrive(  # noqa: PLR0913  # each is an option
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Try parked queues again now, each at its own place; exit code 1 if one fails again.
+    """Try parked queues again now, each at its own place.
 
-    The stack's process function does it, with its own handler or sink.
+    Exit code 1 if one fails again. The stack's process function does it, with its own handler or sink.
 
     Example: stream-sort parked redrive ada bob --stack orders --yes
     """
@@ -59,7 +59,9 @@ def redrive(  # noqa: PLR0913  # each is an option
 def discard(  # noqa: PLR0913  # each is an option
     connection: Connection, queue: Queue, seq: Seq, *, reason: Reason, yes: Yes = False, as_json: Json = False
 ) -> None:
-    """Give up for good on the message that a queue is parked at; the queue then goes on.
+    """Give up for good on the message that a queue is parked at.
+
+    The queue then goes on. The message is on record, with the reason: see dead list --discarded.
 
     Example: stream-sort parked discard ada 7 --reason 'no such account' --yes
     """

@@ -11,6 +11,8 @@ from stream_sort.settings import aws_region
 from stream_sort.stacks import Stack, deployed_stack
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stream_sort.settings import Settings
 
 CONNECT_TIMEOUT = 3.0
@@ -101,6 +103,17 @@ def find_stack(name: str | None, place: Place, *, may_be_local: bool) -> tuple[S
 
     where = replace(place, region=REGION, endpoint_url=local.endpoint, key=ACCESS_KEY)
     return Stack("the local stack", local.outputs, local.record.parameters), where
+
+
+def local_hint(elsewhere: Sequence[str]) -> str:
+    """How the local stack is meant, if it is up, or else started; `elsewhere` is what was given and says AWS."""
+    from stream_sort.local.project import is_in_checkout  # noqa: PLC0415  # as all imports of commands
+
+    local, said = _local(), " and ".join(elsewhere)
+    if local is not None:
+        return f"; a local stack is up in {local.home}: to mean that one, leave out {said}"
+    where = "" if is_in_checkout() else " in a checkout of stream_sort"
+    return f", or{f', without {said},' if said else ''} start a local stack{where}: stream-sort local up"
 
 
 def _local() -> Any:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from stream_sort.cli.choice import Choice, Everything, Match, Queues, some_of
+from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, some_of
 from stream_sort.cli.connection import Connection, connected, leading_here
-from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, print_json, say, show_table
+from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, print_json, say, show_table, tell
 from stream_sort.cli.overview import cursor_rows, require_known
-from stream_sort.cli.reasons import reason_of, seqs_text
-from stream_sort.errors import InvalidInput, StoreError, StreamSortError
+from stream_sort.cli.reasons import reason_of
+from stream_sort.cli.seqs import named, not_missing, seqs_of
+from stream_sort.errors import InvalidInput, QueueNotFound, StoreError, StreamSortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SEQS = re.compile(r"(-?[0-9]{1,20})(?:(?:-|\.\.)(-?[0-9]{1,20}))?")
+    from stream_sort.sorter import Sorter
+
 # More than that is a slip of the finger: each is a write.
 MOST_SKIPS = 1_000_000
 
@@ -95,13 +96,16 @@ def skip(  # noqa: PLR0913  # each is an option
     if count > MOST_SKIPS:
         raise InvalidInput(f"{count:,} seqs are more than {MOST_SKIPS:,}; skip them in parts, if that is what you want")
     if not new:
-        require_known(sorter, queue)
-    confirm(f"{queue}: give up on {_named(wanted)}; it is released through {sorter.position(queue)}", yes)
+        _require_begun(sorter, queue)
+    confirm(f"{queue}: give up on {named(wanted)}; it is released through {sorter.position(queue)}", yes)
     done = sorter.skip(queue, [seq for part in wanted for seq in part], reason)
     if as_json:
         print_json(done)
     else:
-        say(f"{queue}: {_count(len(done.skipped))} skipped, {len(done):,} released; position {done.old} -> {done.new}")
+        skipped = counted(len(done.skipped), "seq")
+        say(f"{queue}: {skipped} skipped, {len(done):,} released; position {done.old} -> {done.new}")
+    for kind in not_missing(sorter, done, wanted):
+        tell(f"{queue}: not skipped: {kind}")
 
 
 def policy(  # noqa: PLR0913  # each is an option
@@ -121,7 +125,8 @@ def policy(  # noqa: PLR0913  # each is an option
     """
     from stream_sort.core.policy import GapPolicy  # noqa: PLC0415  # as all imports of commands
 
-    names = _chosen(connection, Choice.of(queues, match, everything=everything), new=new)
+    check = _any_name if new else require_known if to is None else _require_begun
+    names = _chosen(connection, Choice.of(queues, match, everything=everything), check)
     if to is not None:
         wanted = GapPolicy.parse(to)
         confirm(f"{some_of(names)}: set the gap policy to: {wanted}", yes)
@@ -206,39 +211,29 @@ def _each(names: list[str], act: Callable[[str], Outcome], *, as_json: bool) -> 
         raise typer.Exit(FAILED)
 
 
-def _chosen(connection: Connection, choice: Choice, *, new: bool = False) -> list[str]:
-    """The queues that are named, or those among all that match; an error if there is none, or unless `new` one is."""
+def _require_begun(sorter: Sorter, queue: str) -> None:
+    """As require_known, where a queue that has not begun can be meant: the error names the option that says so."""
+    try:
+        require_known(sorter, queue)
+    except QueueNotFound as unknown:
+        raise StreamSortError(f"{unknown} If so, give --new") from unknown
+
+
+def _any_name(sorter: Sorter, queue: str) -> None:
+    """No name is refused."""
+
+
+def _chosen(connection: Connection, choice: Choice, check: Callable[[Sorter, str], None] = require_known) -> list[str]:
+    """The queues that are named, if the check lets them pass, or those among all that match; an error if none does."""
     if choice.queues:
-        for queue in () if new else choice.queues:
-            require_known(connection.sorter, queue)
+        for queue in choice.queues:
+            check(connection.sorter, queue)
         return list(choice.queues)
     found = sorted(row.queue for row in cursor_rows(connection.sorter) if choice.takes(row.queue))
     if not found:
         which = "there is no queue yet" if choice.pattern is None else f"no queue matches {choice.pattern!r}"
         raise StreamSortError(f"{which}; see {connection.command('status')}")
     return found
-
-
-def _named(seqs: list[range]) -> str:
-    """Seqs for people, the first few of many."""
-    told = some_of([seqs_text([part]) for part in seqs])
-    is_one = len(seqs) == 1 and seqs[0].stop == seqs[0].start + 1
-    return f"seq {told}" if is_one else f"seqs {told or 'none'}"
-
-
-def _count(seqs: int) -> str:
-    return f"{seqs:,} seq{'' if seqs == 1 else 's'}"
-
-
-def seqs_of(text: str) -> range:
-    """The seqs of an argument, such as 7 or 2-5; InvalidInput if it is none."""
-    match = SEQS.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"{text!r} is no seq; give one, such as 7, or a range, such as 2-5")
-    first, last = int(match[1]), int(match[2] or match[1])
-    if last < first:
-        raise InvalidInput(f"{text!r} ends before it begins")
-    return range(first, last + 1)
 
 
 COMMANDS = (explain, gaps, skip, policy, nudge, advance)

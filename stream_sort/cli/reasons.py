@@ -31,6 +31,7 @@ class Reader:
     lag: int
     parked: Parked | None
     dead_letters: list[DeadLetter]
+    discarded: list[DeadLetter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ def reason_of(connection: Connection, queue: str) -> Reason:
     sentences = [*_standing(state, now), *_policy(state, now), *_kept(state)]
     for reader in readers:
         sentences += _consumption(reader, state.first_seq, now)
+        if reader.discarded:
+            why = connection.command("dead", "list", queue, options=["--discarded", "--consumer", reader.name])
+            gone = f"{counted(len(reader.discarded), 'message')}: {_places(reader.discarded)}"
+            sentences.append(f"Consumer {reader.name!r} discarded {gone}; why: {why}")
     return Reason(state, readers, sentences, list(_commands(connection, state, readers)))
 
 
@@ -85,6 +90,7 @@ def _readers(connection: Connection, state: QueueState) -> Iterator[Reader]:
             lag_of(row, consumer, there),
             None if there is None else there.parked,
             control.dead_letters_of(consumer.name, state.queue),
+            control.dead_letters_of(consumer.name, state.queue, discarded=True),
         )
 
 
@@ -98,9 +104,7 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
         since = "" if state.waiting_since is None else f", {_since(state.waiting_since, now)}"
         more = f"; {len(state.gaps):,} gaps in all" if len(state.gaps) > 1 else ""
         yield f"It waits for seq {seqs_text(state.gaps[:1])}{since}{more}."
-        known = "" if state.complete else "at least "
-        beyond = counted(state.stored_beyond, "message")
-        yield f"Stored beyond that: {known}{beyond}, up to seq {state.highest_stored}."
+        yield f"Stored beyond that: {_beyond(state)}, up to seq {state.highest_stored}."
     elif state.stored_beyond:
         yield f"Seq {state.position + 1} is stored but not released: a writer died, or others wrote it to the table."
     else:
@@ -109,6 +113,16 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
         yield f"Released but not stored: seq {seqs_text([lost])}. Was the items table restored? Put them again."
     if state.floor is not None:
         yield f"It is trimmed through seq {state.floor}."
+
+
+def _beyond(state: QueueState) -> str:
+    """What is stored beyond a gap; of too much to look at only that there are slots which are taken."""
+    if not state.complete:
+        return f"at least {counted(state.stored_beyond, 'message')} or skipped seqs"
+    skipped = sum(seq > state.position for seq in state.skipped)
+    messages = state.stored_beyond - skipped
+    told = [counted(messages, "message")] if messages else []
+    return " and ".join([*told, counted(skipped, "skipped seq")] if skipped else told)
 
 
 def _lost(state: QueueState) -> range:
@@ -130,8 +144,8 @@ def _policy(state: QueueState, now: float) -> Iterator[str]:
         yield f"Its policy is to {state.policy}; the next sweep begins to count."
     else:
         due = state.waiting_since + after
-        when = f"at {moment(due)}, in {age(due - now)}" if due > now else "with the next sweep; does the sweep run?"
-        yield f"Its policy is to {state.policy}: it acts {when}."
+        when = f"at {moment(due)}, in {age(due - now)}." if due > now else "with the next sweep; does the sweep run?"
+        yield f"Its policy is to {state.policy}: it acts {when}"
 
 
 def _kept(state: QueueState) -> Iterator[str]:
@@ -157,9 +171,12 @@ def _consumption(reader: Reader, first_seq: int, now: float) -> Iterator[str]:
             f"{again}: {parked.error}"
         )
     if reader.dead_letters:
-        first = ", ".join(str(letter.seq) for letter in reader.dead_letters[:SHOWN])
-        more = ", ..." if len(reader.dead_letters) > SHOWN else ""
-        yield f"{who} keeps {counted(len(reader.dead_letters), 'dead letter')}: seq {first}{more}."
+        yield f"{who} keeps {counted(len(reader.dead_letters), 'dead letter')}: {_places(reader.dead_letters)}."
+
+
+def _places(letters: list[DeadLetter]) -> str:
+    first = ", ".join(str(letter.seq) for letter in letters[:SHOWN])
+    return f"seq {first}" + (", ..." if len(letters) > SHOWN else "")
 
 
 def _commands(connection: Connection, state: QueueState, readers: list[Reader]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stream_sort.cli.message_file import REFUSED, comes_once, is_file
+from stream_sort.cli.message_file import LINE, comes_once, is_file, is_refusal
 from stream_sort.cli.output import json_line
 from stream_sort.core.json_text import loads
 from stream_sort.errors import InvalidInput
@@ -20,11 +20,12 @@ NAMELESS = ("/dev/", "/proc/")
 
 
 class Refused(NamedTuple):
-    """An entry that was refused."""
+    """An entry that was refused; `unit` is what its place counts."""
 
     place: int
     reason: str
     document: Any
+    unit: str = LINE
 
 
 class Rejects:
@@ -70,7 +71,7 @@ class Rejects:
         if not found:
             return
         text = "".join(
-            json_line({"line": one.place, "reason": one.reason, "message": one.document}) + "\n" for one in found
+            json_line({one.unit: one.place, "reason": one.reason, "message": one.document}) + "\n" for one in found
         )
         try:
             with self.path.open("a" if self._keeps or self.first else "w", encoding="utf-8") as file:
@@ -85,8 +86,7 @@ class Rejects:
         if self._keeps or self.first:
             return
         with suppress(OSError, InvalidInput), self.path.open("rb") as file:
-            first = loads(file.readline())
-            if isinstance(first, dict) and first.keys() == REFUSED:
+            if is_refusal(loads(file.readline())):
                 self.path.unlink()
 
     def _problem(self, error: OSError) -> InvalidInput:

@@ -74,8 +74,9 @@ def _deliver(page: str, out: str, found: Findings, *, as_json: bool) -> None:
 
 def _told(found: Findings) -> str:
     verdict = found.verdict
+    dead = f"{verdict.dead:,} with dead letters, " if verdict.dead else ""
     return (
-        f"{verdict.headline}: {verdict.parked:,} parked, {verdict.waiting:,} waiting for a seq, "
+        f"{verdict.headline}: {verdict.parked:,} parked, {dead}{verdict.waiting:,} waiting for a seq, "
         f"{verdict.behind:,} not all consumed ({counted(found.overview.requests, 'request')})"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from stream_sort.cli.overview import Overview, QueueLine
+
+
+class Extras(NamedTuple):
+    """Columns that a table has only where there is something to show."""
+
+    deep: bool
+    dead: bool
+    rated: bool
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -36,9 +44,10 @@ def status(  # noqa: PLR0913  # each is an option
     every: Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="How often, with --watch.")] = 2.0,
     as_json: Json = False,
 ) -> None:
-    """Show what every queue is doing, the worst first: parked, then waiting for a seq, then behind.
+    """Show what every queue is doing, the worst first.
 
-    Reads each cursor row and each checkpoint once, and the items table only with --deep.
+    Those that are parked, then those with dead letters, then those that wait for a seq, then those that are behind.
+    Reads each cursor row, checkpoint and dead letter once, and the items table only with --deep.
 
     Example: stream-sort status --match "app-*"
     """
@@ -84,27 +93,31 @@ def _table(now: Overview, limit: int, *, deep: bool) -> RenderableType:
     from rich.text import Text  # noqa: PLC0415
 
     lines = now.lines[:limit] if limit else now.lines
-    rated = any(line.rate is not None for line in lines)
+    extras = Extras(deep, any(line.dead for line in lines), any(line.rate is not None for line in lines))
     columns = ["queue", "position", *(["highest", "waiting"] if deep else []), "gap age", "policy", "parked"]
-    columns += [f"lag {name}" for name in now.consumers] + (["per second"] if rated else [])
+    columns += ["dead"] if extras.dead else []
+    columns += [f"lag {name}" for name in now.consumers] + (["per second"] if extras.rated else [])
     more = len(now.lines) - len(lines)
-    told = now.summary + (f"; {more:,} more are not shown, see --limit" if more else "")
+    told = now.summary + (f"; {more:,} more {'is' if more == 1 else 'are'} not shown, see --limit" if more else "")
     if any(line.in_doubt for line in lines):
         told += (
             "\n?: has moved since it began to wait; --deep tells whether it still does, and the next sweep sees to it"
         )
-    rows = [_row(line, now, deep=deep, rated=rated) for line in lines]
+    rows = [_row(line, now, extras) for line in lines]
     return Group(make_table(columns, rows), Text("\n".join(map(visible, told.split("\n")))))
 
 
-def _row(line: QueueLine, now: Overview, *, deep: bool, rated: bool) -> list[Cell]:
+def _row(line: QueueLine, now: Overview, extras: Extras) -> list[Cell]:
     from stream_sort.cli.reasons import age  # noqa: PLC0415  # as all imports of commands
 
-    style = "red" if line.parked else "yellow" if line.waits else ""
+    style = "red" if line.parked or line.dead else "yellow" if line.waits else ""
     parked = ", ".join(f"{name} at {one.seq}" for name, one in line.parked.items())
     cells: list[Cell] = [Styled(line.queue, style), line.position]
-    cells += [line.highest, line.waiting] if deep else []
+    cells += [line.highest, line.waiting] if extras.deep else []
     waited = "" if line.gap_age is None else age(line.gap_age) + ("?" if line.in_doubt else "")
     cells += [Styled(waited, style), str(line.policy)]
-    cells += [Styled(parked, style), *(line.lag.get(name, 0) for name in now.consumers)]
-    return [*cells, line.rate] if rated else cells
+    cells.append(Styled(parked, style))
+    dead = ", ".join(f"{name}: {count:,}" for name, count in line.dead.items())
+    cells += [Styled(dead, style)] if extras.dead else []
+    cells += [line.lag.get(name, 0) for name in now.consumers]
+    return [*cells, line.rate] if extras.rated else cells

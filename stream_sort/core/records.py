@@ -50,10 +50,15 @@ class Cursor:
 
     @property
     def gap_since(self) -> float | None:
-        """When the present gap began to hold the queue up: every move starts the clock anew."""
+        """When the present gap began to hold the queue up, or earlier: every move starts the clock anew."""
         if self.waiting_since is None or not self.is_marked:
             return None
         return max(self.waiting_since, self.moved_at or 0.0)
+
+    @property
+    def has_moved_on(self) -> bool:
+        """Whether it may have moved since it was marked: the gap that it waits at, if any, may be a younger one."""
+        return self.waiting_since is not None and self.moved_at is not None and self.moved_at >= self.waiting_since
 
     def next_mark(self, now: float) -> float:
         """A time for another mark: now, or just after the last one if the clock has not moved on."""

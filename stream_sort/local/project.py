@@ -26,6 +26,15 @@ def project_root() -> Path:
     )
 
 
+def is_in_checkout() -> bool:
+    """Whether a local stack can be brought up from here."""
+    try:
+        project_root()
+    except LocalStackFailed:
+        return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class HandlerFile:
     """A user's own handler: a function in a Python file."""

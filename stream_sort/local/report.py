@@ -10,6 +10,8 @@ from stream_sort.local.stack import STEPS
 from stream_sort.local.tools import ACCESS_KEY, REGION
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream_sort.local.stack import LocalStack
 
 URL = "Url"
@@ -35,8 +37,8 @@ def describe(stack: LocalStack) -> dict[str, Any]:
     }
 
 
-def summary(stack: LocalStack, program: str) -> str:
-    """What runs, what is in it, and what to try first."""
+def summary(stack: LocalStack, command: Callable[[str], str]) -> str:
+    """What runs, what is in it, and what to try first; `command` tells how a command of `local` is typed."""
     now = describe(stack)
     named = {
         name: value
@@ -52,17 +54,17 @@ def summary(stack: LocalStack, program: str) -> str:
         lines += [f"  {'parameters':{width}}  {told}"]
     if stack.record.handler:
         lines += [f"  {'handler':{width}}  {stack.record.handler}"]
-    return "\n".join([*lines, "", *_first_commands(stack, program)])
+    return "\n".join([*lines, "", *_first_commands(stack, command)])
 
 
-def _first_commands(stack: LocalStack, program: str) -> list[str]:
+def _first_commands(stack: LocalStack, command: Callable[[str], str]) -> list[str]:
     example = _example(stack)
     aws = f"AWS_ENDPOINT_URL={stack.endpoint} AWS_DEFAULT_REGION={REGION}"
     aws += f" AWS_ACCESS_KEY_ID={ACCESS_KEY} AWS_SECRET_ACCESS_KEY={ACCESS_KEY}"
     lines = [
         "Try it: two messages, out of order, and what process does with them (Ctrl-C ends it)",
-        f"  {program} local invoke enqueue '{example}'",
-        f"  {program} local logs process --follow",
+        f"  {command('invoke')} enqueue '{example}'",
+        f"  {command('logs')} process --follow",
         "With the AWS CLI, version 2",
         f"  export {aws}",
         f"  {stack.outputs['TryIt']}",
@@ -71,7 +73,7 @@ def _first_commands(stack: LocalStack, program: str) -> list[str]:
         lines.append(f"  aws sqs receive-message --queue-url {stack.outputs['SinkQueueUrl']}")
     if API in stack.outputs:
         lines += ["The HTTP API, which tells its stacks apart by the host", f"  {_api_call(stack, example)}"]
-    return [*lines, "When done", f"  {program} local down"]
+    return [*lines, "When done", f"  {command('down')}"]
 
 
 def _example(stack: LocalStack) -> str:

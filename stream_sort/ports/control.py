@@ -70,8 +70,8 @@ class ControlStore(Protocol):
         8. A hint, as `parked`.
         """
 
-    def dead_letters_of(self, consumer: str, queue: str) -> list[DeadLetter]:
-        """Read the dead letters of one queue that are not discarded.
+    def dead_letters_of(self, consumer: str, queue: str, *, discarded: bool = False) -> list[DeadLetter]:
+        """Read the dead letters of one queue that are not discarded; with `discarded`, those that are.
 
         9. In the order of their seqs, as they stand after every write that was answered before the call.
         """

@@ -103,15 +103,14 @@ class MemoryControlStore:
 
     def dead_letters(self, consumer: str, start: Any = None) -> DeadLetterPage:  # noqa: ARG002  # one page holds all
         """See ControlStore."""
-        with self._tables.lock:
-            letters = [letter for (name, _, _), letter in self._control.dead.items() if name == consumer]
-        kept = (letter for letter in letters if letter.discarded is None)
+        kept = (letter for letter in self._letters(consumer) if letter.discarded is None)
         return DeadLetterPage(tuple(sorted(kept, key=lambda letter: letter.since)))
 
-    def dead_letters_of(self, consumer: str, queue: str) -> list[DeadLetter]:
+    def dead_letters_of(self, consumer: str, queue: str, *, discarded: bool = False) -> list[DeadLetter]:
         """See ControlStore."""
-        letters = (letter for letter in self.dead_letters(consumer).letters if letter.queue == queue)
-        return sorted(letters, key=lambda letter: letter.seq)
+        letters = (letter for letter in self._letters(consumer) if letter.queue == queue)
+        found = (letter for letter in letters if (letter.discarded is not None) is discarded)
+        return sorted(found, key=lambda letter: letter.seq)
 
     def settle(self, consumer: str, letter: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
         """See ControlStore."""
@@ -157,6 +156,10 @@ class MemoryControlStore:
         """See ControlStore."""
         with self._tables.lock:
             self._control.consumers.pop(consumer, None)
+
+    def _letters(self, consumer: str) -> list[DeadLetter]:
+        with self._tables.lock:
+            return [letter for (name, _, _), letter in self._control.dead.items() if name == consumer]
 
     def _apply(self, queue: str, effects: Sequence[Effect]) -> None:
         if effects:

@@ -175,9 +175,11 @@ class ControlStoreContract:
         letters = [replace(LETTER, seq=seq, since=NOW - seq % 7) for seq in (-(2**62), -5, 3, 10, 2**63 - 1)]
         for letter in reversed(letters):
             _bury(bench.control, letter)
-        _bury(bench.control, replace(LETTER, seq=4, discarded="gone"))
+        gone = replace(LETTER, seq=4, discarded="gone")
+        _bury(bench.control, gone)
         _bury(bench.control, replace(LETTER, queue="q#dead", seq=1))
         assert bench.control.dead_letters_of("billing", "q") == letters
+        assert bench.control.dead_letters_of("billing", "q", discarded=True) == [gone]
 
     def test_10_a_dead_letter_is_settled_only_as_it_was_read(self, bench: ControlBench) -> None:
         assert not bench.control.settle("billing", LETTER, None)

@@ -37,10 +37,15 @@ class Scene:
         self.clock = MovableClock(time.time() - 45 * STEP)
         self.sorter = StreamSorter(client=client, clock=self.clock, in_flight=1, deadline=0.02)
         pace = Pace(sleep=lambda _: None)
-        self.billing = OrderedConsumer("billing", self.handle, sorter=self.sorter, max_attempts=1, pace=pace)
+        self.billing = self.hire("billing", "park")
         self.billing.create_tables()
         self.archive = OrderedConsumer("archive", lambda _: None, sorter=self.sorter, pace=pace)
         self.poison: set[tuple[str, int]] = set()
+
+    def hire(self, name: str, on_poison: str) -> OrderedConsumer:
+        """A consumer that trips over what is poison."""
+        pace = Pace(sleep=lambda _: None)
+        return OrderedConsumer(name, self.handle, sorter=self.sorter, on_poison=on_poison, max_attempts=1, pace=pace)
 
     def handle(self, batch: Batch) -> None:
         for message in batch:

@@ -14,10 +14,12 @@ from stream_sort.cli import places
 from stream_sort.cli.connection import connect
 from stream_sort.cli.output import jsonable, make_table, shell_word, visible
 from stream_sort.core.policy import GapPolicy
+from stream_sort.local import project
 from tests.functional.command_line import Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 OUTPUTS = {"ItemsTable": "its", "CursorTable": "crs", "ControlTable": "ctl", "ProcessFunction": "prc"}
 PARAMETERS = {"QueueKey": "lane", "SeqKey": "n", "FirstSeq": "5", "GapPolicy": "wait"}
@@ -107,6 +109,49 @@ def test_nothing_named_is_one_line_with_the_next_step() -> None:
     told = Line().error("status", code=2)
     assert "--stack NAME" in told
     assert "stream-sort local up" in told
+    without = Line().error("status", "--region", "eu-west-1", code=2)
+    assert without.endswith(", or, without --region, start a local stack: stream-sort local up")
+
+
+class UpAt:
+    """A local stack that is up, as far as one who looks for it is told."""
+
+    home = "/some/where"
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "leave_out"),
+    [
+        (["--region", "eu-west-1"], [], "--region"),
+        (["--region", "eu-west-1", "--endpoint-url", "http://127.0.0.1:9"], [], "--region and --endpoint-url"),
+        (["--cursor-table", "Cursor"], [], "--cursor-table"),
+        ([], ["STREAM_SORT_CURSOR_TABLE"], "STREAM_SORT_CURSOR_TABLE"),
+    ],
+)
+def test_who_means_aws_while_a_local_stack_is_up_is_not_told_to_start_one(
+    words: list[str], variables: list[str], leave_out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_local", UpAt)
+    for name in variables:
+        monkeypatch.setenv(name, "Cursor")
+    told = Line().error("status", *words, code=2)
+    assert told.startswith("which tables? Give --stack NAME, or --items-table (or STREAM_SORT_ITEMS_TABLE)")
+    assert told.endswith(f"; a local stack is up in /some/where: to mean that one, leave out {leave_out}")
+    assert "local up" not in told
+
+
+def test_outside_of_a_checkout_nobody_is_sent_to_a_command_that_needs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project, "__file__", str(tmp_path / "site-packages" / "stream_sort" / "local" / "project.py"))
+    monkeypatch.chdir(tmp_path)
+    told = Line().error("status", code=2)
+    assert told.endswith("or start a local stack in a checkout of stream_sort: stream-sort local up")
+    assert (
+        Line()
+        .error("local", "status", "--home", str(tmp_path / "none"))
+        .endswith(f"start it in a checkout of stream_sort with: stream-sort local up --home {tmp_path}/none")
+    )
 
 
 def test_a_profile_that_is_not_there_is_one_line() -> None:

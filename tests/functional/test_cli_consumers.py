@@ -117,6 +117,19 @@ def test_a_reset_with_nothing_to_do_says_so(desk: OperatorDesk) -> None:
     assert desk.told("consumers", "reset", "--match", "zzz*", "--to", "earliest") == []
 
 
+def test_a_reset_beyond_what_is_there_says_what_it_was_taken_for(desk: OperatorDesk) -> None:
+    done = desk.run("consumers", "reset", "ada", "--to", "99")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == (
+        "nothing to reset: every checkpoint is there already; --to 99 is beyond ada at position 3, and is taken as the "
+        "seq after it\n"
+    )
+    assert desk.run("consumers", "reset", "--all", "--to", "earliest", "--yes").exit_code == 0
+    told = desk.run("consumers", "reset", "--all", "--to", "-5").stderr
+    assert "; --to -5 is before the first seq of ada (0), bob (0), and is taken as that" in told
+    assert "taken" not in desk.run("consumers", "reset", "--all", "--to", "0").stderr
+
+
 def test_a_retired_consumer_is_listed_no_more(desk: OperatorDesk) -> None:
     desk.put("ada", 4)
     done = desk.run("consumers", "retire", "billing", "--yes")

@@ -216,6 +216,34 @@ def test_dead_letters_are_discarded_one_by_one_or_all(buried: OperatorDesk) -> N
     assert buried.run("dead", "discard", "--all", "--reason", "old", "--yes").exit_code == 0
 
 
+def test_what_was_discarded_is_listed_and_shown_with_the_reason(buried: OperatorDesk) -> None:
+    buried.put("bob", 0, 1)
+    buried.clerk.poison = {0}
+    buried.consumer = buried.hire("park")
+    buried.deliver("bob")
+    buried.run("dead", "discard", "ada", "2", "--reason", "no such account", "--yes")
+    buried.run("parked", "discard", "bob", "0", "--reason", "a test", "--yes")
+    told = buried.told("dead", "list", "--discarded")
+    found = [(one["consumer"], one["queue"], one["seq"], one["discarded"]) for one in told]
+    assert found == [("billing", "ada", 2, "no such account"), ("billing", "bob", 0, "a test")]
+    assert [one["queue"] for one in buried.told("dead", "list", "--discarded", "--match", "b*")] == ["bob"]
+    listed = buried.run("dead", "list", "ada", "--discarded").stdout
+    assert "discarded because" in listed
+    assert "no such account" in listed
+    assert "a test" not in listed
+    shown = buried.run("dead", "show", "ada", "2").stdout
+    assert shown.startswith("queue ada, seq 2: discarded by consumer billing: no such account\n")
+    assert "1 attempt; the last error: ValueError: poison 2" in shown
+    assert buried.told("dead", "show", "bob", "0")["discarded"] == "a test"
+    assert buried.consumer.discarded("ada")[0].discarded == "no such account"
+
+
+def test_nothing_discarded_is_said_and_a_mistyped_name_is_an_error(buried: OperatorDesk) -> None:
+    assert buried.run("dead", "list", "ada", "--discarded").stdout == "consumer billing: no discarded message found\n"
+    assert buried.run("dead", "list", "adda", "--discarded").exit_code == 1
+    assert buried.run("dead", "list", "--discarded", "--consumer", "biling").exit_code == 1
+
+
 def test_late_messages_are_listed_and_shown(desk: OperatorDesk) -> None:
     desk.put("ada", 0, 3)
     desk.put("bob", 0)

@@ -5,16 +5,27 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import Path
 
 import pytest
 
-from stream_sort.cli.local import program
+from stream_sort.cli.local import local_command, program
+from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.record import Record
+from stream_sort.local.report import summary
+from stream_sort.local.stack import LocalStack, default_home
 from tests.functional.command_line import Line
 
-if TYPE_CHECKING:
-    from pathlib import Path
+
+class UpWithNothingInIt(LocalStack):
+    """What a stack says of itself needs no AWS to look at, as long as it has no queues and no functions."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(DetachedMiniStack(home, 9), home, Record(9, outputs={"ItemsTable": "Items", "TryIt": "aws x"}))
+
+    def workers(self, step: str) -> list[int]:  # noqa: ARG002  # as its parent's
+        return []
 
 
 @pytest.mark.parametrize(
@@ -93,3 +104,25 @@ def test_hints_name_the_command_so_that_a_shell_finds_it(tmp_path: Path, monkeyp
     assert program() == "stream-sort"
     monkeypatch.setattr(sys, "argv", ["-c"])
     assert program() == "stream-sort"
+
+
+@pytest.mark.parametrize("words", [["status"], ["logs"], ["invoke", "enqueue", "{}"]])
+def test_what_is_not_up_in_a_folder_of_its_own_is_started_there(tmp_path: Path, words: list[str]) -> None:
+    home = tmp_path / "my stack"
+    told = Line().error("local", *words, "--home", str(home))
+    assert told == f"no local stack runs; start it with: stream-sort local up --home '{home}'"
+
+
+def test_the_commands_to_try_first_name_the_folder_they_were_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    monkeypatch.chdir(tmp_path)
+    stack = UpWithNothingInIt(tmp_path / "my stack")
+    told = summary(stack, partial(local_command, home=Path("my stack")))
+    typed = [line for line in told.splitlines() if "stream-sort local" in line]
+    assert len(typed) == 3
+    assert all(" --home 'my stack'" in line for line in typed)
+    assert typed[-1] == "  stream-sort local down --home 'my stack'"
+    assert "--home" not in summary(stack, partial(local_command, home=None))
+    assert "--home" not in summary(stack, partial(local_command, home=default_home()))

@@ -57,7 +57,7 @@ def test_what_is_refused_is_in_a_file_with_its_line_and_reason(line: Line, tmp_p
     lines = [json.dumps(one) if one else "{broken" for one in (*given, {"queue": "ada", "seq": 1})]
     file.write_text("\n".join(lines))
     result = line.run("put", str(file), code=1)
-    assert "2 accepted, 0 duplicates, 1 conflicts, 0 late, 3 rejected" in result.stdout
+    assert "2 accepted, 0 duplicates, 1 conflict, 0 late, 3 rejected" in result.stdout
     assert "in.jsonl.rejects" in result.stderr
     rejects = lines_of((tmp_path / "in.jsonl.rejects").read_text())
     assert [one["line"] for one in rejects] == [2, 3, 4, 5]
@@ -67,6 +67,26 @@ def test_what_is_refused_is_in_a_file_with_its_line_and_reason(line: Line, tmp_p
     assert "seq" in str(by_line[3]["reason"])
     assert "conflict" in str(by_line[4]["reason"])
     assert by_line[4]["message"] == {"queue": "ada", "seq": 0, "x": 1}
+
+
+def test_a_message_over_several_lines_is_refused_with_the_next_step(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text(json.dumps({"queue": "ada", "seq": 0}, indent=2))
+    told = line.run("put", "one.json", code=1).stderr
+    assert "the first, line 1: not JSON" in told
+    assert "; is it a message over several lines? Put it on one line, or into [ ]" in told
+
+
+def test_what_is_refused_of_an_array_is_told_by_its_element(line: Line, tmp_path: Path) -> None:
+    file = tmp_path / "in.json"
+    file.write_text(json.dumps([{"queue": "ada", "seq": 0}, {"queue": "ada"}], indent=2))
+    assert "the first, element 2: " in line.run("put", "in.json", code=1).stderr
+    (refused,) = lines_of((tmp_path / "in.json.rejects").read_text())
+    assert list(refused) == ["element", "reason", "message"]
+    told = line.run("put", "in.json.rejects", code=1).stderr
+    assert "line 1: a line of a file of rejects; " in told
+    file.write_text('[{"queue": "ada", "seq": 0}]')
+    line.run("put", "in.json")
+    assert not (tmp_path / "in.json.rejects").exists()
 
 
 def test_rejects_go_where_they_are_wanted(line: Line, tmp_path: Path) -> None:
@@ -263,7 +283,10 @@ def test_ctrl_c_tells_the_last_refusal(line: Line, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(StreamSorter, "put_many", once)
     (tmp_path / "in.jsonl").write_text('{"queue": "ada"}\n{"queue": "ada", "seq": 0}\n')
     told = line.run("put", "in.jsonl", code=130).stderr
-    assert "stopped after 1 messages; run it again to go on. The last that was refused: message (queue 'ada'" in told
+    assert (
+        "stopped after at least 1 message; run it again to go on. The last that was refused: message (queue 'ada'"
+        in told
+    )
 
 
 def test_put_counts_what_came_late(line: Line, sorter: StreamSorter) -> None:
@@ -363,6 +386,40 @@ def test_tail_tells_of_a_queue_that_is_not_there(line: Line, monkeypatch: pytest
     assert "queue 'beaa' has no cursor" in line.error("tail", "beaa", "--once")
     monkeypatch.setattr(messages.time, "sleep", interrupted)
     assert "beaa: there is no such queue yet; it is shown once it begins" in line.run("tail", "beaa", code=130).stderr
+
+
+LOST = "queue 'ada' had a cursor row and it is gone"
+
+
+@pytest.mark.parametrize("words", [["read"], ["read", "--after", "0"], ["tail"], ["tail", "--once"]], ids=" ".join)
+def test_a_lost_cursor_row_is_no_queue_without_messages(
+    line: Line, dynamo: Table, sorter: StreamSorter, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    sorter.put_many({"queue": "ada", "seq": seq} for seq in range(3))
+    dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "ada"}})
+    monkeypatch.setattr(messages.time, "sleep", interrupted)
+    told = line.error(words[0], "ada", *words[1:])
+    assert told.startswith(LOST)
+    assert "stream-sort recover ada" in told
+
+
+def test_a_cursor_row_that_is_lost_while_tail_follows_it_is_told(
+    line: Line, dynamo: Table, sorter: StreamSorter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    naps = []
+
+    def nap(_: float) -> None:
+        naps.append(1)
+        if len(naps) > 1:
+            raise KeyboardInterrupt
+        dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "ada"}})
+
+    sorter.put({"queue": "ada", "seq": 0})
+    monkeypatch.setattr(messages.time, "sleep", nap)
+    assert line.error("tail", "ada").startswith(LOST)
 
 
 def test_tail_says_what_was_trimmed_and_goes_on(

@@ -62,6 +62,48 @@ def test_status_shows_the_worst_first(line: Line, put: Callable[..., None], sort
     assert "\x1b" not in told
 
 
+def bury(sorter: StreamSorter, queue: str, *seqs: int, name: str = "process") -> OrderedConsumer:
+    """Make messages of a queue dead letters of a consumer."""
+
+    def handle(batch: Batch) -> None:
+        if set(seqs) & set(batch.seqs):
+            raise ValueError("poison")
+
+    consumer = OrderedConsumer(name, handle, sorter=sorter, on_poison="dead_letter", max_attempts=1, batch_size=1)
+    consumer.catch_up(queue)
+    return consumer
+
+
+def test_status_shows_queues_with_dead_letters_behind_those_that_are_stuck(
+    line: Line, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    put("gapped", 0, 2)
+    put("lost-one", 0, 1, 2)
+    put("lost-two", 0, 1, 2)
+    put("stuck", 0, 1)
+    bury(sorter, "lost-one", 1)
+    bury(sorter, "lost-two", 0, 2)
+    consume(sorter, "gapped")
+    consume(sorter, "stuck", poison=1)
+    told = line.run("status").stdout
+    names = ("stuck", "gapped", "lost-two", "lost-one")
+    assert sorted(names, key=told.index) == list(names)
+    assert "  dead " in told
+    assert "process: 2" in told
+    assert "4 queues: 1 parked, 2 with dead letters, 1 waiting for a seq, 1 not all consumed (" in told
+    dead = {one["queue"]: one["dead"] for one in line.json("status")["lines"]}
+    assert dead == {"stuck": {}, "lost-two": {"process": 2}, "lost-one": {"process": 1}, "gapped": {}}
+
+
+def test_dead_letters_that_were_discarded_are_no_trouble(
+    line: Line, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    put("ada", 0, 1)
+    bury(sorter, "ada", 1).discard("ada", 1, "no such account")
+    assert line.json("status")["lines"][0]["dead"] == {}
+    assert "dead" not in line.run("status").stdout
+
+
 def test_a_queue_that_was_freed_is_not_said_to_wait(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
     put("freed", 0, 2)
     put("waits", 0, 2)
@@ -75,6 +117,16 @@ def test_a_queue_that_was_freed_is_not_said_to_wait(line: Line, put: Callable[..
     assert [one["queue"] for one in line.json("status")["lines"]] == ["waits", "freed", "a-fine-one"]
     deep = {one["queue"]: one["gap_age"] is None for one in line.json("status", "--deep")["lines"]}
     assert deep == {"freed": True, "waits": False, "a-fine-one": True}
+
+
+def test_a_gap_is_as_old_as_itself_not_as_the_one_before(line: Line, put: Callable[..., None]) -> None:
+    put("q", 0, 2)
+    put("q", 1)
+    time.sleep(0.1)
+    put("q", 4)
+    shallow, deep = line.json("status"), line.json("status", "--deep")
+    since = [seen["at"] - seen["lines"][0]["gap_age"] for seen in (shallow, deep)]
+    assert since[0] + 0.1 < since[1]
 
 
 def test_status_as_json_tells_everything(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
@@ -95,8 +147,8 @@ def test_status_reads_each_row_once_and_no_items(line: Line, put: Callable[..., 
     seen = line.json("status")
     print(f"status over 250 queues, 1 consumer: {seen['requests']} requests")
     assert len(seen["lines"]) == 250
-    # One page of cursor rows, the consumers, three hundreds of checkpoints.
-    assert seen["requests"] == 1 + 1 + 3
+    # One page of cursor rows, the consumers, three hundreds of checkpoints, one page of dead letters.
+    assert seen["requests"] == 1 + 1 + 3 + 1
 
 
 def test_status_shows_as_many_as_asked_for_and_says_so(line: Line, put: Callable[..., None]) -> None:
@@ -104,7 +156,8 @@ def test_status_shows_as_many_as_asked_for_and_says_so(line: Line, put: Callable
         put(name, 0)
     told = line.run("status", "--match", "app-*", "--limit", "2").stdout
     assert "other" not in told
-    assert "1 more are not shown" in told
+    assert "1 more is not shown" in told
+    assert line.run("status", "--match", "other").stdout.splitlines()[-1].startswith("1 queue: 0 parked, ")
     assert [queue["queue"] for queue in line.json("status", "--match", "app-*")["lines"]] == ["app-1", "app-2", "app-3"]
 
 
@@ -164,6 +217,20 @@ def test_explain_says_why_a_consumer_does_not_get_on(
     assert line.json("explain", "ada")["consumers"][0]["parked"]["seq"] == 1
 
 
+def test_explain_counts_no_skipped_seq_as_a_message(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    put("ada", 0)
+    sorter.skip("ada", 8)
+    assert "Stored beyond that: 1 skipped seq, up to seq 8." in line.run("explain", "ada").stdout
+    put("ada", 9, 10)
+    assert "Stored beyond that: 2 messages and 1 skipped seq, up to seq 10." in line.run("explain", "ada").stdout
+
+
+def test_explain_asks_once_whether_the_sweep_runs(line: Line, put: Callable[..., None]) -> None:
+    put("ada", 0, 2)
+    line.run("policy", "ada", "--set", "skip after 0 seconds", "--yes")
+    assert "it acts with the next sweep; does the sweep run?\n" in line.run("explain", "ada").stdout
+
+
 def test_explain_tells_when_the_policy_acts(line: Line, put: Callable[..., None]) -> None:
     put("ada", 0, 2)
     line.run("policy", "ada", "--set", "skip after 3600 seconds", "--yes")
@@ -214,6 +281,19 @@ def test_explain_says_of_a_consumer_that_did_nothing_that_it_did_nothing(
     assert "seq -1" not in told
 
 
+def test_explain_tells_what_was_discarded(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    put("ada", 0, 1, 2)
+    bury(sorter, "ada", 1).discard("ada", 1, "no such account")
+    told = line.run("explain", "ada").stdout
+    gone, _, why = next(one for one in told.splitlines() if "discarded" in one).partition("; why: ")
+    assert gone == "Consumer 'process' discarded 1 message: seq 1"
+    assert "no such account" in line.run(*shlex.split(why)[1:]).stdout
+    assert "dead letter" not in told
+    (reader,) = line.json("explain", "ada")["consumers"]
+    assert [(one["seq"], one["discarded"]) for one in reader["discarded"]] == [(1, "no such account")]
+    assert reader["dead_letters"] == []
+
+
 def test_explain_counts_no_attempt_where_the_message_is_not_to_blame(
     line: Line, put: Callable[..., None], sorter: StreamSorter
 ) -> None:
@@ -249,6 +329,29 @@ def test_skip_asks_first_and_changes_nothing_without_a_yes(
         assert "nothing was changed" in result.stderr
     assert sorter.position("ada") == 0
     assert "1 seq skipped, 2 released; position 0 -> 2" in line.run("skip", "ada", "1", given="y\n").stdout
+
+
+def test_skip_says_which_seqs_were_not_missing(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    put("bob", 0, 1, 2, 4, 6)
+    sorter.skip("bob", 7)
+    done = line.run("skip", "bob", "--yes", "--", "-3--1", "1-2", "3", "4", "6-8")
+    assert "bob: 2 seqs skipped" in done.stdout
+    assert done.stderr.splitlines()[1:] == [
+        "bob: not skipped: seqs -3--1, before the start of the queue at 0",
+        "bob: not skipped: seqs 1-2, released already",
+        "bob: not skipped: seqs 4, 6-7, stored or skipped before",
+    ]
+    again = line.run("skip", "bob", "1", "--yes")
+    assert again.stdout.startswith("bob: 0 seqs skipped")
+    assert "bob: not skipped: seq 1, released already\n" in again.stderr
+    assert "not skipped" not in line.run("skip", "bob", "5", "--yes").stderr
+
+
+@pytest.mark.parametrize("words", [["skip", "nope", "5"], ["policy", "nope", "--set", "wait"]], ids=" ".join)
+def test_what_is_done_to_a_queue_that_has_not_begun_names_the_option_for_it(line: Line, words: list[str]) -> None:
+    told = line.error(*words, "--yes")
+    assert told.endswith("is the name right? If so, give --new")
+    assert "--new" not in line.error("policy", "nope")
 
 
 def test_skip_takes_ranges_or_all_gaps(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:

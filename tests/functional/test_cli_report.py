@@ -82,6 +82,29 @@ def test_the_worst_queues_come_first(line: Line, scene: Scene) -> None:
     assert order == sorted(order)
 
 
+def test_a_queue_with_a_dead_letter_is_not_well(line: Line, scene: Scene) -> None:
+    scene.poison.add(("zed", 0))
+    scene.put("zed", 0, 1)
+    keen = scene.hire("keen", "dead_letter")
+    for name in ("zed", "stuck", "gapped", "mended", "behind", "half"):
+        keen.catch_up(name)
+    for consumer in (scene.billing, scene.archive):
+        consumer.retire()
+    told = line.run("report").stdout
+    assert told.startswith("3 of 6 queues are in trouble: 0 parked, 2 with dead letters, 1 waiting for a seq, 0 not ")
+    texts = TakenApart(Path("report.html").read_text("utf-8")).texts
+    text = " ".join(texts)
+    assert "1 dead letter of keen: given up on, not delivered." in text
+    assert texts.count("dead letters") == 2
+    assert "every consumer has done all that is released, but for 2 dead letters." in text
+    assert "stream-sort explain zed" in text
+    keen.discard("zed", 0, "no such account")
+    keen.discard("stuck", 2, "no such account")
+    text = " ".join(page_of(line).texts)
+    assert "dead letter" not in text
+    assert "every consumer has done all that is released." in text
+
+
 def test_no_name_error_or_payload_becomes_markup(line: Line, scene: Scene) -> None:
     scene.add_hostile()
     page = page_of(line)
@@ -223,7 +246,8 @@ def test_json_tells_what_was_written(line: Line, scene: Scene) -> None:
     assert told["report"] == str(Path("page.html").resolve())
     assert told["bytes"] == Path("page.html").stat().st_size
     assert told["headline"] == "2 of 5 queues are in trouble"
-    assert told["verdict"] == {"queues": 5, "in_trouble": 2, "parked": 1, "waiting": 1, "behind": 3, "due": 27}
+    verdict = {"queues": 5, "in_trouble": 2, "parked": 1, "dead": 0, "waiting": 1, "behind": 3, "due": 27}
+    assert told["verdict"] == verdict | {"dead_letters": 0}
 
 
 def test_a_report_is_replaced_and_no_other_file(line: Line, scene: Scene) -> None:

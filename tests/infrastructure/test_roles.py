@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+README = Path(__file__).parents[2] / "README.md"
 STEPS = ("enqueue", "advance", "process", "sweep")
 STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"}
 RECEIVE = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
@@ -197,3 +200,15 @@ def test_nobody_may_trim_queues_or_make_tables_and_only_who_puts_may_take_an_ite
                 ("process", "ControlTable.Arn"),
             }
             assert ("dynamodb:DeleteItem" in one["Action"]) is takes_back
+
+
+def test_readme_gives_a_consumer_of_ones_own_the_rights_that_process_has_on_its_tables() -> None:
+    (told,) = re.findall(r"A consumer's role needs (.*?)\. ", README.read_text(), re.DOTALL)
+    items, cursor, control, index = told.split(";")
+    for text, where in (
+        (items, "ItemsTable.Arn"),
+        (cursor, "CursorTable.Arn"),
+        (control, "ControlTable.Arn"),
+        (index, "${ControlTable.Arn}/index/listing"),
+    ):
+        assert {f"dynamodb:{action}" for action in re.findall(r"`([A-Z]\w+)`", text)} == NEEDS["process"][where], where

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,3 +77,16 @@ def test_a_provisioned_table_has_capacity_for_itself_and_its_indexes(name: str, 
 
 def test_nothing_vanishes_by_time_to_live(resources: dict[str, Any]) -> None:
     assert not [name for name in CREATED if "TimeToLiveSpecification" in resources[name]["Properties"]]
+
+
+@pytest.mark.parametrize("name", CREATED)
+def test_readme_names_the_keys_and_indexes_of_every_table_for_those_who_make_them_themselves(name: str) -> None:
+    (told,) = (
+        one
+        for one in (Path(__file__).parents[2] / "README.md").read_text().split("\n\n")
+        if one.startswith("The tables:")
+    )
+    made = CREATED[name]
+    names = {one["AttributeName"] for one in made["AttributeDefinitions"]}
+    names |= {one["IndexName"] for one in made.get("GlobalSecondaryIndexes", ())}
+    assert [one for one in sorted(names) if f"`{one}`" not in told] == []

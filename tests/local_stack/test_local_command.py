@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -125,7 +126,7 @@ def test_up_tells_what_to_call_and_status_says_the_same(told: dict[str, Any], ho
     said = run("status", home=home)
     assert "With the AWS CLI, version 2\n  export AWS_ENDPOINT_URL=" in said
     assert told["endpoint"] in said
-    assert "local invoke enqueue '" in said
+    assert f"local invoke --home {shlex.quote(str(home))} enqueue '" in said
     assert told["parameters"] == {"MaxAttempts": "3"}
 
 

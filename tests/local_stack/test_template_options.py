@@ -133,7 +133,7 @@ def test_the_http_api_takes_signed_requests_only(stack: LocalStack) -> None:
 
 
 def test_the_summary_shows_the_http_api_and_how_to_call_it_here(stack: LocalStack) -> None:
-    said = summary(stack, "stream-sort")
+    said = summary(stack, "stream-sort local {}".format)
     assert stack.outputs["ApiUrl"] in said
     (command,) = [line for line in said.splitlines() if "curl" in line]
     if shutil.which("curl") is None:

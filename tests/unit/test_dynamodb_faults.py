@@ -56,6 +56,9 @@ def test_i10_a_fault_that_stays_is_named_with_table_and_operation_and_never_read
         sorter.put(message(2 if method == "batch_get_item" else 1 if method == "update_item" else 0))
     assert caught.value.retryable
     assert caught.value.operation == "".join(part.title() for part in method.split("_"))
+    # A read changes nothing, whether it was heard or not.
+    assert ("may or may not have been done" in str(caught.value)) is (method in {"put_item", "update_item"})
+    assert "the same call can be made again" in str(caught.value).lower()
     assert caught.value.table
     client.before = {}
     sorter.put_many([message(0), message(1)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -13,7 +14,16 @@ from botocore.exceptions import (
     UnauthorizedSSOTokenError,
 )
 
-from stream_sort import AccessDenied, CredentialsError, SettingsError, StoreError, StreamSorter, Sweeper, TableNotFound
+from stream_sort import (
+    AccessDenied,
+    CredentialsError,
+    OrderedConsumer,
+    SettingsError,
+    StoreError,
+    StreamSorter,
+    Sweeper,
+    TableNotFound,
+)
 from stream_sort.core.message import KeyNames
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.connection import make_client
@@ -62,6 +72,14 @@ def test_a_missing_table_is_named_with_its_region(client: Faulty) -> None:
         StreamSorter("Nowhere", client=client, in_flight=1).put_many([message(0), message(1)])
 
 
+def test_a_missing_control_table_is_named_with_what_makes_it(sorter: StreamSorter) -> None:
+    consumer = OrderedConsumer("billing", print, sorter=sorter, control_table="Nowhere")
+    with pytest.raises(TableNotFound, match=r"no table 'Nowhere'.*consumer\.create_tables\(\)"):
+        consumer.catch_up("q")
+    consumer.create_tables()
+    assert consumer.catch_up("q") == 0
+
+
 def test_of_two_tables_that_are_read_together_each_is_named_by_itself(client: Faulty, sorter: StreamSorter) -> None:
     client.before = {"batch_get_item": [refusal("ResourceNotFoundException")]}
     with pytest.raises(TableNotFound, match="no table 'Cursor' or no table 'Items' in eu-west-1"):
@@ -82,9 +100,19 @@ def test_our_own_client_waits_no_longer_than_the_deadline(monkeypatch: pytest.Mo
     assert config.retries["total_max_attempts"] == 1
 
 
-@pytest.mark.parametrize("name", ["", "x", 'a"b', "a b"])
-def test_a_table_name_that_cannot_be_one_is_refused(client: Faulty, name: Any) -> None:
-    with pytest.raises(SettingsError, match="table name"):
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "it is empty"),
+        ("x", "it has 1 character, and must have 3 to 255"),
+        ("x" * 2000, "it has 2,000 characters, and must have 3 to 255"),
+        ('a"b', "it has '\"', and may have letters, digits, _, - and . only"),
+        ("a b", "it has ' ', and may have"),
+        ("täg", "it has 'ä', and may have"),
+    ],
+)
+def test_a_table_name_that_cannot_be_one_is_refused(client: Faulty, name: Any, why: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(why)):
         StreamSorter(items_table=name, client=client)
     with pytest.raises(SettingsError, match="items_table is None; it must be of type str"):
         StreamSorter(items_table=None, client=client)  # type: ignore[arg-type]

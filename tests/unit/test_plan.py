@@ -26,6 +26,16 @@ def test_other_options_are_refused_and_the_difference_is_named() -> None:
         plan.check({**OPTIONS, "queue": ("a",)}, "here")
 
 
+def test_of_several_differences_each_is_named() -> None:
+    plan = Plan.decode(Plan({**OPTIONS, "rows_per_part": 100}, (), 1.0).encode(), "here")
+    with pytest.raises(SettingsError) as refused:
+        plan.check({**OPTIONS, "rows_per_part": 100_000, "sink": "jsonl"}, "here")
+    assert str(refused.value) == (
+        "here belongs to another job: --rows-per-part was 100 and is now 100000, --sink was 'parquet' and is now "
+        "'jsonl'; give the same options to resume it, or another --checkpoint"
+    )
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b'{"version":1}', b'{"version":7,"options":{},"parts":[],"made_at":1}']
 )

@@ -86,7 +86,9 @@ def test_nothing_that_a_consumer_still_has_to_get_counts_as_trimmed(sorter: Stre
     consumer_of(sorter, "fast").catch_up("q")
     tables_of(sorter).cursors.clear()
     delete(sorter, 4)
-    with pytest.raises(MissingItems, match="seq 4 not stored; consumer 'slow' has not got that: put it again"):
+    with pytest.raises(
+        MissingItems, match="seq 4 not stored; consumer 'slow' has not got that, and nothing can be put"
+    ):
         sorter.recover("q", control_table=CONTROL)
     assert tables_of(sorter).cursors == {}
 
@@ -201,8 +203,72 @@ def test_a_queue_that_was_opened_lower_and_has_only_what_lies_higher_asks_for_it
     sorter.open("q", first_seq=-5)
     fill(sorter, 0, 1, 2)
     other = lose(sorter)
-    with pytest.raises(InvalidInput, match="a writer found it at position -6"):
+    with pytest.raises(InvalidInput, match=r"a writer found it at position -6.*or -6 if nothing ever was"):
         other.recover("q", control_table=None)
+    with pytest.raises(InvalidInput, match="was opened before 0: a writer found it at position -6"):
+        other.recover("q", control_table=None, position=-1)
+    done = other.recover("q", control_table=None, position=-6)
+    assert (done.position, done.first_seq, done.floor) == (-6, -5, None)
+    fill(other, *range(-5, 0))
+    assert other.position("q") == 2
+
+
+@pytest.mark.parametrize("before", [(), (1003,)])
+def test_a_queue_that_was_opened_higher_is_put_back_where_it_was_opened(
+    sorter: StreamSorter, before: tuple[int, ...]
+) -> None:
+    # Some may have found it at the usual start.
+    fill(sorter, *before)
+    sorter.open("q", first_seq=1000)
+    fill(sorter, 1005)
+    other = lose(sorter)
+    with pytest.raises(InvalidInput, match="or 999 if nothing ever was"):
+        other.recover("q", control_table=None)
+    with pytest.raises(MissingItems):
+        other.recover("q", control_table=None, position=-1)
+    done = other.recover("q", control_table=None, position=999)
+    assert (done.position, done.first_seq, done.floor) == (999, 1000, None)
+    fill(other, *range(1000, 1005))
+    assert other.position("q") == 1005
+
+
+def test_that_nothing_was_released_is_not_believed_where_the_slots_say_otherwise(sorter: StreamSorter) -> None:
+    fill(sorter, *range(10))
+    consumer_of(sorter).catch_up("q")
+    sorter.trim("q", 9, control_table=CONTROL)
+    consumer_of(sorter).retire()
+    fill(sorter, 10)
+    fill(sorter, 12)
+    other = lose(sorter)
+    with pytest.raises(InvalidInput, match=r"a seq that was surely released$"):
+        other.recover("q", control_table=CONTROL)
+    with pytest.raises(MissingItems):
+        other.recover("q", control_table=CONTROL, position=-1)
+    assert tables_of(sorter).cursors == {}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_where_a_trim_has_died_the_way_out_is_told_and_works(sorter: StreamSorter, *, known: bool) -> None:
+    fill(sorter, *range(11))
+    consumer_of(sorter, "begun").catch_up("q")
+    sorter.put(message(0, queue="other"))
+    new = consumer_of(sorter, "new")
+    if known:
+        new.catch_up("other")
+    else:
+        consumer_of(sorter, "begun").retire()
+    delete(sorter, 4, 5, 6)
+    tables_of(sorter).cursors.pop("q")
+    advice = "consumers that have not begun here would want it: 'new'. Retire" if known else "before it, then skip"
+    with pytest.raises(MissingItems, match=advice):
+        sorter.recover("q", control_table=CONTROL, position=10)
+    if known:
+        new.retire()
+        assert sorter.recover("q", control_table=CONTROL).position == 10
+    else:
+        sorter.recover("q", control_table=CONTROL, position=3)
+        sorter.skip("q", range(4, 7))
+        assert sorter.position("q") == 10
 
 
 @pytest.mark.parametrize("lost", [3, 4])

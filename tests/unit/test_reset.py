@@ -105,8 +105,11 @@ def test_a_consumer_at_work_keeps_all_its_checkpoints_unless_forced(office: Offi
     consumer = consumed(office, 0, 1)
     office.put(0, 1, queue="busy")
     wake(consumer, "busy")
-    with pytest.raises(ConsumerActive, match=r"consumer 'billing' is at work: queue 'busy' moved within the last 300"):
+    with pytest.raises(
+        ConsumerActive, match=r"consumer 'billing' is at work: queue 'busy' moved within the last 300"
+    ) as refused:
         consumer.reset("earliest")
+    assert "force=True, or --force" in str(refused.value)
     assert (consumer.checkpoint("q"), consumer.checkpoint("busy")) == (1, 1)
     assert [one.active for one in consumer.reset("earliest", dry_run=True)] == [False, True]
     assert len(consumer.reset("earliest", force=True)) == 2

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -71,6 +72,36 @@ def test_every_move_starts_the_clock_anew(sorter: StreamSorter, clock: MovableCl
     done = Sweeper(sorter).sweep()
     assert (done.waiting, done.skipped) == (["q"], [])
     clock.move(1)
+    assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(3, 4)]
+
+
+def test_a_gap_that_opens_while_the_mark_of_an_earlier_one_stands_has_its_own_clock(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 2, 1)
+    clock.move(40)
+    opened = clock()
+    put(sorter, 4)
+    assert sorter.explain("q").waiting_since == opened
+    clock.move(29)
+    done = Sweeper(sorter).sweep()
+    assert (done.waiting, done.skipped, done.gap_ages) == (["q"], [], {"q": 29.0})
+    assert row(sorter).waiting_since == opened
+    clock.move(1)
+    assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(3, 4)]
+
+
+def test_a_gap_before_what_others_wrote_is_as_old_as_the_sweep_that_first_saw_it(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 2, 1, 4)
+    slots = sorter.stores.items._tables.queue("q").slots  # type: ignore[attr-defined]
+    slots[4] = replace(slots[4], arrived_at=None)
+    clock.move(40)
+    assert Sweeper(sorter).sweep().skipped == []
+    clock.move(30)
     assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(3, 4)]
 
 

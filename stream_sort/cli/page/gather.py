@@ -1,7 +1,7 @@
 """What the page tells: all queues as `status` sees them, and the newest messages of the worst ones.
 
-Reads each cursor row and each checkpoint once; of the items table only so many messages of so many queues, and a key
-of each queue of which the cursor row does not tell whether it waits.
+Reads each cursor row, checkpoint and dead letter once; of the items table only so many messages of so many queues, and
+a key of each queue of which the cursor row does not tell whether it waits.
 """
 
 from __future__ import annotations
@@ -44,14 +44,19 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How many queues there are, and how they are. Parked ones and those that wait for a seq are in trouble."""
+    """How many queues there are, and how they are; `dead` are those with dead letters.
+
+    In trouble are those that are parked, keep dead letters or wait for a seq.
+    """
 
     queues: int
     in_trouble: int
     parked: int
+    dead: int
     waiting: int
     behind: int
     due: int
+    dead_letters: int
 
     @classmethod
     def of(cls, lines: tuple[QueueLine, ...]) -> Verdict:
@@ -60,9 +65,11 @@ class Verdict:
             len(lines),
             sum(is_in_trouble(line) for line in lines),
             sum(bool(line.parked) for line in lines),
+            sum(bool(line.dead) for line in lines),
             sum(line.waits for line in lines),
             sum(any(line.lag.values()) for line in lines),
             sum(sum(line.lag.values()) for line in lines),
+            sum(sum(line.dead.values()) for line in lines),
         )
 
     @property
@@ -97,7 +104,7 @@ def gather(sorter: Sorter, control_table: str | None, pattern: str, bounds: Boun
     """Look at all queues whose names match, and closely at the worst."""
     before = sorter.stores.requests()
     overview = look(sorter, control_table, pattern=pattern)
-    lines = tuple(_settled(sorter, overview.lines))
+    lines = tuple(_settled(sorter, overview.lines, overview.at))
     histories = tuple(_history(sorter, line, bounds, overview.at) for line in lines[: bounds.queues])
     overview = replace(overview, lines=lines, requests=sorter.stores.requests() - before)
     return Findings(overview, Verdict.of(lines), histories, _begin(histories, overview.at), bounds)
@@ -105,20 +112,26 @@ def gather(sorter: Sorter, control_table: str | None, pattern: str, bounds: Boun
 
 def is_in_trouble(line: QueueLine) -> bool:
     """Whether somebody should look at a queue."""
-    return bool(line.parked) or line.waits
+    return bool(line.parked) or bool(line.dead) or line.waits
 
 
-def _settled(sorter: Sorter, lines: tuple[QueueLine, ...]) -> list[QueueLine]:
+def _settled(sorter: Sorter, lines: tuple[QueueLine, ...], now: float) -> list[QueueLine]:
     """The same, the worst first, without the doubts that one small read each settles: those of the longest waits."""
     doubted = sorted((line for line in lines if line.in_doubt), key=lambda line: -(line.gap_age or 0.0))[:DOUBTS]
-    waits = {line.queue: bool(sorter.stores.items.look(line.queue, line.position, 1).seqs) for line in doubted}
+    waits = {line.queue: _wait(sorter, line, now) for line in doubted}
     settled = [
-        replace(line, in_doubt=False, gap_age=line.gap_age if waits[line.queue] else None)
-        if line.queue in waits
-        else line
-        for line in lines
+        replace(line, in_doubt=False, gap_age=waits[line.queue]) if line.queue in waits else line for line in lines
     ]
     return sorted(settled, key=lambda line: line.trouble)
+
+
+def _wait(sorter: Sorter, line: QueueLine, now: float) -> float | None:
+    """For how long a queue is held up that has moved since it was seen to wait; None if it is not."""
+    beyond = sorter.stores.items.page(line.queue, line.position, MAX_SEQ, 1).items
+    if not beyond:
+        return None
+    arrived = beyond[0].arrived_at
+    return line.gap_age if arrived is None or line.gap_age is None else max(0.0, min(line.gap_age, now - arrived))
 
 
 def _begin(histories: tuple[History, ...], now: float) -> float:

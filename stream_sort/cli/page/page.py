@@ -40,6 +40,7 @@ def _head(findings: Findings, connection: Connection) -> Element:
     tiles = [
         _tile("Queues", verdict.queues, ""),
         _tile("Parked", verdict.parked, "is-parked"),
+        *([_tile("With dead letters", verdict.dead, "is-dead")] if verdict.dead else []),
         _tile("Waiting for a seq", verdict.waiting, "is-waiting"),
         _tile("Not all consumed", verdict.behind, "is-behind"),
         _tile("Seqs due", verdict.due, "is-behind"),
@@ -90,7 +91,11 @@ def _lag(findings: Findings) -> Element:
     legend = _legend(*((SERIES[at % len(SERIES)], name) for at, name in enumerate(consumers)))
     note = "Released seqs that a consumer has not done yet"
     note += f", in the {shown} queues that have most of them." if shown < behind else "."
-    nothing = "Nothing is due: every consumer has done all that is released." if consumers else "No consumer is known."
+    dead = counted(findings.verdict.dead_letters, "dead letter") if findings.verdict.dead_letters else ""
+    note += f" Beside them there {'is' if findings.verdict.dead_letters == 1 else 'are'} {dead}." if dead else ""
+    nothing = "No consumer is known."
+    if consumers:
+        nothing = f"Nothing is due: every consumer has done all that is released{dead and f', but for {dead}'}."
     return _chart("Lag", note, legend, _both(findings, lag) or nothing)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from stream_sort.cli.page.history import History
     from stream_sort.core.consumption import Parked
 
+DEAD = "Dead"
+
 
 def trouble_table(findings: Findings, connection: Connection) -> Element | None:
     """Each queue in trouble: what is the matter, since when, and the command that says more; None if there is none."""
@@ -38,7 +40,8 @@ def trouble_table(findings: Findings, connection: Connection) -> Element | None:
 def queue_table(findings: Findings) -> Element:
     """All queues, or the worst of many."""
     consumers = findings.overview.consumers
-    columns = ["Queue", "State", "Position", "Gap age", "Policy", *(f"Lag of {name}" for name in consumers)]
+    dead = [DEAD] if findings.verdict.dead else []
+    columns = ["Queue", "State", "Position", "Gap age", "Policy", *dead, *(f"Lag of {name}" for name in consumers)]
     body = tag("tbody")
     for line in findings.overview.lines[: findings.bounds.rows]:
         cells: list[Element] = [
@@ -47,6 +50,7 @@ def queue_table(findings: Findings) -> Element:
             _number(line.position, "Position"),
             _number("" if line.gap_age is None else age(line.gap_age) + ("?" if line.in_doubt else ""), "Gap age"),
             tag("td", str(line.policy), data_label="Policy"),
+            *(_number(sum(line.dead.values()), name) for name in dead),
             *(_number(line.lag.get(name, 0), f"Lag of {name}") for name in consumers),
         ]
         body.append(tag("tr", *cells, class_=_class(line)))
@@ -67,6 +71,8 @@ def state(line: QueueLine) -> str:
     """A queue in a word."""
     if line.parked:
         return "parked"
+    if line.dead:
+        return "dead letters"
     if line.waits:
         return "waiting"
     if line.in_doubt:
@@ -82,6 +88,8 @@ def name_of(queue: str) -> Element:
 def _matters(line: QueueLine, history: History | None, now: float) -> Iterator[Element]:
     for consumer, parked in line.parked.items():
         yield tag("p", *_parked(consumer, parked, now))
+    for consumer, count in line.dead.items():
+        yield tag("p", f"{counted(count, 'dead letter')} of {consumer}: given up on, not delivered.")
     if line.waits and line.gap_age is not None:
         gaps = [] if history is None else [gap for gap in history.gaps if gap.end is None]
         missing = f"seq {seqs_text([range(gaps[0].first, gaps[0].last + 1)])}" if gaps else f"seq {line.position + 1}"
@@ -107,11 +115,13 @@ def _number(value: int | str, label: str) -> Element:
 
 
 def _class(line: QueueLine) -> str:
+    if line.dead and not line.parked:
+        return "is-dead"
     return "is-unsure" if line.in_doubt and not line.parked else f"is-{state(line)}"
 
 
 def _alignment(column: str) -> str | None:
-    return "number" if column in {"Position", "Gap age"} or column.startswith("Lag of ") else None
+    return "number" if column in {"Position", "Gap age", DEAD} or column.startswith("Lag of ") else None
 
 
 def _table(kind: str, columns: Iterable[str], body: Element) -> Element:

@@ -90,15 +90,17 @@ class Plan:
         return plan
 
     def check(self, options: Mapping[str, Any], where: str) -> None:
-        """Raise SettingsError naming the difference if these are not the options it was made with."""
+        """Raise SettingsError naming each difference if these are not the options it was made with."""
         now = json.loads(json.dumps(dict(options)))
-        for name in sorted({*now, *self.options}):
-            if now.get(name) != self.options.get(name):
-                then = shown(self.options.get(name))
-                raise SettingsError(
-                    f"{where} belongs to another job: --{name.replace('_', '-')} was {then} and is now "
-                    f"{shown(now.get(name))}; give the same options to resume it, or another --checkpoint"
-                )
+        differing = [name for name in sorted({*now, *self.options}) if now.get(name) != self.options.get(name)]
+        if differing:
+            told = ", ".join(
+                f"--{name.replace('_', '-')} was {shown(self.options.get(name))} and is now {shown(now.get(name))}"
+                for name in differing
+            )
+            raise SettingsError(
+                f"{where} belongs to another job: {told}; give the same options to resume it, or another --checkpoint"
+            )
 
 
 def whole_queues(ranges: Iterable[Range], rows_per_part: int) -> list[Part]:

@@ -39,8 +39,13 @@ class Report:
             lines.append(f"and {len(self.queues) - most:,} more")
         told = ", ".join(f"{name.replace('_', ' ')} {shown_cell(value)}" for name, value in self.totals.items())
         lines += ["", told, *map(visible, self.notes)]
-        lines.append(f"{self.job}: {'complete' if self.complete else 'NOT complete'} ({self.seconds:.1f} s)")
+        lines.append(f"{self.job}: {self._verdict()}")
         return "\n".join(lines).lstrip("\n") + "\n"
+
+    def _verdict(self) -> str:
+        if self.facts.get("dry_run"):
+            return "a run would " + ("be complete, as far as is known now" if self.complete else "NOT be complete")
+        return f"{'complete' if self.complete else 'NOT complete'} ({self.seconds:.1f} s)"
 
     def document(self) -> dict[str, Any]:
         """The report for programs, every queue in it."""
@@ -85,14 +90,14 @@ def shown_json(document: Mapping[str, Any]) -> str:
     return "\n".join(map(visible_json, text.split("\n"))) + "\n"
 
 
-def check_report_file(path: str | None) -> None:
+def check_report_file(path: str | None, option: str = "--report") -> None:
     """Raise before hours of work if the report could not be written at the end."""
     if not path or "://" in path:
         return
-    if not is_there(path, "--report", _is_in_a_folder):
-        raise SettingsError(f"--report {path}: its folder is not there, or cannot be written to")
-    if is_there(path, "--report", Path.is_dir):
-        raise SettingsError(f"--report {path} is a folder; name a file")
+    if not is_there(path, option, _is_in_a_folder):
+        raise SettingsError(f"{option} {path}: its folder is not there, or cannot be written to")
+    if is_there(path, option, Path.is_dir):
+        raise SettingsError(f"{option} {path} is a folder; name a file")
 
 
 def _is_in_a_folder(path: Path) -> bool:

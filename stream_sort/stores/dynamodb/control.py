@@ -114,11 +114,11 @@ class DynamoControlStore:
         body = self._listing(rows.dead_listing(consumer), rows.NEVER, start)
         return DeadLetterPage(tuple(map(_letter, body["Items"])), body.get("LastEvaluatedKey"))
 
-    def dead_letters_of(self, consumer: str, queue: str) -> list[DeadLetter]:
+    def dead_letters_of(self, consumer: str, queue: str, *, discarded: bool = False) -> list[DeadLetter]:
         """See ControlStore."""
         pk, _ = rows.place_of(consumer, queue)
         letters = map(_letter, self._query(pk, "dead#"))
-        return [letter for letter in letters if letter.discarded is None]
+        return [letter for letter in letters if (letter.discarded is not None) is discarded]
 
     def settle(self, consumer: str, letter: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
         """See ControlStore."""

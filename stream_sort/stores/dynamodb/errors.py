@@ -81,6 +81,9 @@ OTHER_KEYS = re.compile(
 )
 DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedOperation"})
 SERVER_ERROR = 500
+# How operations begin that change nothing.
+READS = ("BatchGet", "Describe", "Get", "List", "Query", "Scan")
+MADE_BY = "Tables of your own are made by sorter.create_tables(), a control table by consumer.create_tables()"
 
 
 def code_of(error: Exception) -> str:
@@ -113,6 +116,8 @@ def unavailable(problem: object, target: Target, *, seconds: float, tries: int) 
     )
     if isinstance(problem, EndpointConnectionError):
         text += f". Is {target.endpoint} the right endpoint and region, and reachable from here?"
+    elif target.operation.startswith(READS):
+        text += ". The same call can be made again"
     else:
         text += ". It may or may not have been done; the same call can be made again"
     return StoreUnavailable(text, table=target.table, operation=target.operation)
@@ -127,7 +132,7 @@ def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortE
         where = f"{target.region} ({target.endpoint})"
         # Of two that are read together AWS does not say which one.
         missing = " or no table ".join(map(repr, table.split(" and ")))
-        return TableNotFound(f"no table {missing} in {where}; is the stack deployed there?", **names)
+        return TableNotFound(f"no table {missing} in {where}; is the stack deployed there? {MADE_BY}", **names)
     if code in DENIED_CODES:
         return AccessDenied(
             f"not allowed to call dynamodb:{target.permission} on table {table!r}; "

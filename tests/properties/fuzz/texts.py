@@ -17,8 +17,8 @@ from stream_sort.cli.loading import Loader, Rejects
 from stream_sort.cli.local import read_event
 from stream_sort.cli.message_file import entries
 from stream_sort.cli.messages import _beginning
-from stream_sort.cli.queues import seqs_of
 from stream_sort.cli.redriver import DELIVERED, Redriver
+from stream_sort.cli.seqs import seqs_of
 from stream_sort.core.consumption import Parked, check_consumer, check_start
 from stream_sort.core.json_text import dumps, loads
 from stream_sort.core.message import check_queue, is_text

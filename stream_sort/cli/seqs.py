@@ -1,0 +1,68 @@
+"""Seqs as people write and read them, and which of those that were to be skipped were not missing."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stream_sort.cli.choice import some_of
+from stream_sort.cli.reasons import seqs_text
+from stream_sort.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stream_sort.core.outcomes import Skip
+    from stream_sort.sorter import Sorter
+
+SEQS = re.compile(r"(-?[0-9]{1,20})(?:(?:-|\.\.)(-?[0-9]{1,20}))?")
+
+
+def seqs_of(text: str) -> range:
+    """The seqs of an argument, such as 7 or 2-5; InvalidInput if it is none."""
+    match = SEQS.fullmatch(text)
+    if match is None:
+        raise InvalidInput(f"{text!r} is no seq; give one, such as 7, or a range, such as 2-5")
+    first, last = int(match[1]), int(match[2] or match[1])
+    if last < first:
+        raise InvalidInput(f"{text!r} ends before it begins")
+    return range(first, last + 1)
+
+
+def named(seqs: list[range]) -> str:
+    """Seqs for people, the first few of many."""
+    told = some_of([seqs_text([part]) for part in seqs])
+    is_one = len(seqs) == 1 and seqs[0].stop == seqs[0].start + 1
+    return f"seq {told}" if is_one else f"seqs {told or 'none'}"
+
+
+def not_missing(sorter: Sorter, done: Skip, wanted: list[range]) -> Iterator[str]:
+    """What became of those that a skip left as they are: it fills no slot but one that is missing."""
+    skipped = set(done.skipped)
+    left = sorted({seq for part in wanted for seq in part} - skipped)
+    if not left:
+        return
+    row = sorter.stores.cursors.get(done.queue)
+    first = sorter.options.first_seq if row is None else row.first_seq
+    kinds = {
+        f"before the start of the queue at {first}": [seq for seq in left if seq < first],
+        "released already": [seq for seq in left if first <= seq <= done.old],
+        "stored or skipped before": [seq for seq in left if seq > max(done.old, first - 1)],
+    }
+    for kind, seqs in kinds.items():
+        if seqs:
+            yield f"{named(list(_runs(seqs)))}, {kind}"
+
+
+def _runs(ascending: Iterable[int]) -> Iterator[range]:
+    """Seqs as ranges, each as long as it goes."""
+    run = range(0)
+    for seq in ascending:
+        if run and seq == run.stop:
+            run = range(run.start, seq + 1)
+            continue
+        if run:
+            yield run
+        run = range(seq, seq + 1)
+    if run:
+        yield run
