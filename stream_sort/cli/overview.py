@@ -54,7 +54,7 @@ class QueueLine:
         return self.gap_age is not None and not self.in_doubt
 
     @property
-    def trouble(self) -> tuple[int, int, float, bool, int, str]:
+    def trouble(self) -> tuple[int, float, int, bool, int, str]:
         """What to sort by, the worst first: parked, dead letters, waiting for long, perhaps waiting, far behind."""
         waited = self.gap_age if self.waits else None
         lag = max(self.lag.values(), default=0)
