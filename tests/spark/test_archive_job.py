@@ -151,7 +151,7 @@ def test_consumers_hold_the_archive_back(
     report = archive(options, spark)
     assert report.complete
     through = {row["queue"]: (row["archived_through"], row["held_by"]) for row in report.queues}
-    assert through == {"begun": (44, "billing"), "not begun": (-1, "billing"), "elsewhere": (29, "search")}
+    assert through == {"begun": (44, "billing"), "not begun": (None, "billing"), "elsewhere": (29, "search")}
     assert archived(options, "begun") == list(sorter.read("begun", through=44))
 
 

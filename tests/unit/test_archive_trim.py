@@ -108,3 +108,57 @@ def test_a_late_message_that_is_another_in_the_archive_is_kept(
     }
     client.update_item(TableName="Items", Key=key, ExpressionAttributeValues={":raw": {"B": b"\xfe"}}, **change)
     assert done(trim, due(sorter, 39)) == [Trimmed("q", 39, (10,))]
+
+
+def change(client: Faulty, seq: int, **wire: Any) -> None:
+    """Another item in the place of one that is archived."""
+    client.put_item(TableName="Items", Item={"queue": {"S": "q"}, "seq": {"N": str(seq)}, **wire})
+
+
+OTHERS = [
+    (35, {"text": {"S": "another"}, "_ss_at": {"N": "1"}}, "their contents differ"),
+    (35, {"text": {"S": "another"}}, "their contents differ"),
+    (35, {"_ss_skipped": {"S": "x"}}, "it is a tombstone, and the archive has a message"),
+    (15, {"text": {"S": "another"}}, "it is a message, and the archive has a tombstone"),
+    (15, {"_ss_skipped": {"S": "x"}}, "it was skipped for another reason"),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_nothing_is_deleted_from_a_slot_on_that_is_not_what_is_archived(
+    client: Faulty, sorter: StreamSorter, trim: TrimQueues, other: tuple[int, dict[str, Any], str]
+) -> None:
+    seq, wire, told = other
+    change(client, seq, **wire)
+    (answer,) = done(trim, due(sorter, 59))
+    assert (answer.slots, answer.kept) == (seq, ())
+    assert answer.problem.startswith(f"seq {seq} in the table is not the message that is archived ({told})")
+    assert "begin another archive" in answer.problem
+    assert sorter.stores.items.look("q", -1, 99).seqs == tuple(range(seq, 60))
+    assert due(sorter, 59) == [Range("q", seq - 1, 59)]
+
+
+def test_a_message_that_came_again_or_without_a_time_is_what_is_archived(
+    client: Faulty, sorter: StreamSorter, trim: TrimQueues
+) -> None:
+    change(client, 35, _ss_at={"N": "1"})
+    change(client, 36)
+    assert done(trim, due(sorter, 59)) == [Trimmed("q", 59)]
+
+
+def test_a_kept_slot_that_is_not_what_is_archived_holds_up_its_queue_only(
+    client: Faulty, sorter: StreamSorter, trim: TrimQueues
+) -> None:
+    sorter.stores.cursors.set_floor("q", 19)
+    for after, through in ((-1, 11), (12, 16), (17, 19)):
+        sorter.stores.items.delete("q", after, through, 99)
+    change(client, 17, text={"S": "another"})
+    sorter.put({"queue": "other", "seq": 0})
+    write_segment(trim.storage, Range("other", -1, 0), TableOrigin(ACCESS).read(Range("other", -1, 0)))
+    answers = done(trim, [*due(sorter, 59), Range("other", -1, 0)])
+    assert [(one.queue, one.slots, bool(one.problem)) for one in answers] == [
+        ("q", 1, False),
+        ("q", 0, True),
+        ("other", 0, False),
+    ]
+    assert sorter.stores.items.look("q", -1, 99).seqs == (17, *range(20, 60))

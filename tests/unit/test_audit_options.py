@@ -57,6 +57,19 @@ def test_an_option_that_would_do_nothing_is_refused_in_one_line(argv: list[str],
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize("option", ["--out", "--report"])
+def test_a_report_that_cannot_be_written_is_told_of_by_the_option_that_asked_for_it(
+    option: str, tmp_path: Path, capsys: Any
+) -> None:
+    assert main([*TABLES, option, str(tmp_path / "nowhere" / "r.json")]) == 2
+    said = capsys.readouterr().err
+    assert f"{option} {tmp_path}/nowhere/r.json: its folder is not there, or cannot be written to" in said
+    assert main([*TABLES, option, str(tmp_path)]) == 2
+    assert f"{option} {tmp_path} is a folder; name a file" in capsys.readouterr().err
+    assert main([*TABLES, option, "x" * 300]) == 2
+    assert f"{option} 'xxx" in capsys.readouterr().err
+
+
 def test_what_goes_together_is_taken(tmp_path: Path) -> None:
     assert options(*ARCHIVE, *TABLES, "--control-table", "K").source.control_table == "K"
     assert options(*EXPORT, "--detail", str(tmp_path), "--detail-format", "json").source.kind == "export"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stream_sort.core.consumption import Checkpoint, Subscription
     from stream_sort.core.records import Cursor
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStore, CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
     from stream_sort.replay.archive.plan import SegmentPlan
     from stream_sort.replay.archive.shelf import Damage, Shelf
@@ -36,7 +36,8 @@ class Due:
     `mark` is None where the control table has none; `held_by` is the consumer that is furthest behind. Where the
     archive has lost something, `after` is before that, and `lost` how far it went; what it was may be known.
     `unfinished` is where a plan begins that is not finished, `unmarked` are those that only lack their marks. `begin`
-    is where the first plan begins that is there.
+    is where the first plan begins that is there, and `unplanned` whether segments may lie beyond `after` whose plan
+    was lost.
     """
 
     cursor: Cursor
@@ -49,6 +50,7 @@ class Due:
     unfinished: int | None = None
     unmarked: tuple[SegmentPlan, ...] = ()
     begin: int | None = None
+    unplanned: bool = False
 
     @property
     def queue(self) -> str:
@@ -63,8 +65,13 @@ class Due:
 
     @property
     def lacks_watermark(self) -> bool:
-        """Whether it is archived, and no watermark says so: a run died before it was set, or the archive was moved."""
-        return self.mark is None and self.after > self.began and not self.problem
+        """Whether it is archived, and no watermark says so.
+
+        A run died before it was set, the archive was moved, or the control table was restored to an earlier time.
+        """
+        if self.mark is None:
+            return self.after > self.began and not self.problem
+        return self.after > self.mark.watermark and self.lost is None and not self.problem
 
     @property
     def unmarked_segments(self) -> int:
@@ -73,9 +80,12 @@ class Due:
 
     def step(self, wanted: Range) -> Range:
         """What one plan may hold of a range: none goes over the first one that is there."""
-        if self.begin is None or wanted.after >= self.begin - 1:
-            return wanted
-        return Range(wanted.queue, wanted.after, min(wanted.through, self.begin - 1))
+        ahead = self.ahead(wanted)
+        return wanted if ahead is None else Range(wanted.queue, wanted.after, min(wanted.through, ahead - 1))
+
+    def ahead(self, wanted: Range) -> int | None:
+        """Where the first plan begins, if that is behind the beginning of a range."""
+        return None if self.begin is None or wanted.after >= self.begin - 1 else self.begin
 
     @property
     def range(self) -> Range:
@@ -108,6 +118,7 @@ class Ledgers:
     control: ControlStore
     marks: ArchiveMarks
     storage: Storage
+    cursors: CursorStore
 
     def due(self, cursors: Iterable[Cursor]) -> list[Due]:
         """How each queue stands, sorted by name."""
@@ -134,8 +145,9 @@ class Ledgers:
         """How a queue stands, once the archive was looked at."""
         damage = shelf.damage(due.mark.began if due.mark else None)
         after, lost = _archived(due, shelf, damage)
-        self._check_end(due.cursor, after if lost is None else lost)
-        found = replace(due, after=after, lost=lost, damage=damage, begin=shelf.begin)
+        self._check_end(due.cursor, max(one for one in (after, lost, shelf.end) if one is not None))
+        unplanned = lost is not None or any(first > after for first in shelf.segments[-1:])
+        found = replace(due, after=after, lost=lost, damage=damage, begin=shelf.begin, unplanned=unplanned)
         return replace(found, unfinished=shelf.unfinished, unmarked=shelf.unmarked)
 
     def _shelf(self, cursor: Cursor) -> Shelf:
@@ -148,10 +160,17 @@ class Ledgers:
         return settled(look(), look)
 
     def _check_end(self, cursor: Cursor, end: int) -> None:
-        if end > cursor.position:
+        """Whatever the watermark says: what lies beyond the position may be other messages than those to come."""
+        if end <= cursor.position:
+            return
+        # What was released and archived since the row was read is no other table's.
+        row = self.cursors.get(cursor.queue)
+        if row is None or end > row.position:
             raise SettingsError(
                 f"queue {cursor.queue!r} is archived in {self.storage.uri} up to seq {end}, and released up to "
-                f"{cursor.position} only; is it the archive of other tables?"
+                f"{cursor.position} only; is it the archive of other tables? If these were restored to an earlier "
+                "time, and no other messages have come since, put back what is archived (backfill --archive ... "
+                "--sink table); else begin another archive"
             )
 
 
@@ -166,6 +185,9 @@ def _archived(due: Due, shelf: Shelf, damage: Damage | None) -> tuple[int, int |
         return (due.cursor.start if end is None else end), None
     if end is None:
         return (due.cursor.first_seq - 1 if mark.began is None else mark.began), mark.watermark
+    if mark.watermark < min(end, due.cursor.start):
+        # What is trimmed was archived: the watermark is older than that. Marks tell how far it went.
+        return end, None
     return min(end, mark.watermark), (mark.watermark if end < mark.watermark else None)
 
 

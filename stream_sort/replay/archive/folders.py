@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from stream_sort.core.message import MAX_SEQ
 from stream_sort.errors import ArchiveDamaged, FileMissing
-from stream_sort.replay.archive.manifest import MANIFEST, QUEUES, first_seq, is_manifest
-from stream_sort.replay.archive.plan import stored_plan
+from stream_sort.replay.archive.manifest import MANIFEST, QUEUES, deletable, first_seq, is_manifest, parse
+from stream_sort.replay.archive.plan import SegmentPlan, stored_plan
 from stream_sort.replay.archive.shelf import Shelf, settled, with_data
 from stream_sort.replay.files.paths import decode_queue, encode_seq
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from stream_sort.replay.archive.plan import SegmentPlan
+    from stream_sort.replay.archive.manifest import Manifest
     from stream_sort.replay.archive.shelf import Damage
     from stream_sort.replay.ranges import Range
 
@@ -43,6 +43,8 @@ class Folder:
 class Looker:
     """Looks at a queue's folder, and reads its plans where names are not enough. Queues with all their marks cost none.
 
+    A plan that was lost between others is made again from the manifests of its segments, if those are all there.
+
     `is_written` looks closer at the segments of a plan without a mark; a mark beyond `released` is not believed.
     """
 
@@ -54,7 +56,7 @@ class Looker:
         """The shelf of a folder with these names, sorted."""
         shelf = Shelf.of(names)
         doubts = shelf.in_doubt(self.released)
-        if not doubts:
+        if not doubts and not shelf.holes:
             return shelf
         known: list[SegmentPlan] = []
         wrong: dict[int, str] = {}
@@ -64,7 +66,27 @@ class Looker:
             except (ArchiveDamaged, FileMissing) as error:
                 wrong[first] = _told(first, error)
         there = {first_seq(name) for name in with_data(names) if is_manifest(name)}
-        return shelf.knowing(known, (plan for plan in known if self._is_whole(plan, there)), wrong)
+        whole = [plan for plan in known if self._is_whole(plan, there)]
+        told = shelf.knowing(known, whole, wrong)
+        made = [plan for hole in told.holes for plan in self._made_again(folder, there, *hole)]
+        return shelf.knowing([*known, *made], [*whole, *made], wrong) if made else told
+
+    def _made_again(self, folder: str, there: set[int], after: int, through: int) -> Iterator[SegmentPlan]:
+        """A plan that was lost between two others, if its segments are all there."""
+        held: list[Manifest] = []
+        for first in sorted(first for first in there if after < first <= through):
+            name = f"{folder}{encode_seq(first)}{MANIFEST}"
+            try:
+                held.append(parse(self.read(name), name, name))
+            except (ArchiveDamaged, FileMissing):
+                return
+        ends = [after, *(one.through for one in held)]
+        if (
+            [one.after for one in held] == ends[:-1]
+            and ends[-1] == through
+            and all(self.is_written(one.range) for one in held)
+        ):
+            yield SegmentPlan(held[0].queue, after, tuple(ends[1:]))
 
     def _is_whole(self, plan: SegmentPlan, there: set[int]) -> bool:
         return all(held.after + 1 in there for held in plan.segments) and all(map(self.is_written, plan.segments))
@@ -91,7 +113,4 @@ def folders(
 
 
 def _told(first: int, error: ArchiveDamaged | FileMissing) -> str:
-    return (
-        f"the plan from seq {first} on cannot be followed: {error}. Where nothing from seq {first} on was trimmed, all "
-        "files of the queue from there on may be deleted instead: archive writes them again"
-    )
+    return f"the plan from seq {first} on cannot be followed: {error}. {deletable(first)}"

@@ -21,6 +21,7 @@ from stream_sort.replay.archive.owner import Owner
 from stream_sort.replay.archive.plan import SegmentPlan, fix, is_written, mark_finished
 from stream_sort.replay.archive.report import Accounts, planned
 from stream_sort.replay.archive.trim import Bounds, TrimQueues
+from stream_sort.replay.archive.unplanned import unplanned
 from stream_sort.replay.archive.work import WriteSegments
 from stream_sort.replay.jobs.estimate import estimate
 from stream_sort.replay.jobs.files import check_writable
@@ -87,6 +88,7 @@ class _Run:
         origin = TableOrigin(options.access, consistent=options.consistent)
         if options.max_read_units is not None:
             origin = cast("TableOrigin", paced(origin, options.max_read_units, spark))
+        self._rate = origin.rate
         self._task = WriteSegments(origin, options.storage)
 
     def write(self) -> None:
@@ -113,7 +115,8 @@ class _Run:
         wanted = [
             (due.cursor, Range(due.queue, due.began, through[due.queue])) for due in self._dues if not due.problem
         ]
-        task = TrimQueues(self._options.access, self._options.control_table, self._options.storage)
+        options = self._options
+        task = TrimQueues(options.access, options.control_table, options.storage, self._rate)
         for answers in self._on_executors(self._bounds.of(wanted), task):
             for answer in answers:
                 self.accounts.take_trimmed(answer)
@@ -127,18 +130,20 @@ class _Run:
 
     def _mark(self, due: Due) -> Due:
         for plan in due.unmarked:
+            # One that was lost was made again.
+            self._options.storage.put_if_absent(plan.name, plan.text())
             mark_finished(self._options.storage, plan)
         if not due.lacks_watermark:
             return due
-        self._ledgers.marks.set_watermark(due.queue, None, due.after, began=due.began)
-        return replace(due, mark=Archived(due.after, due.began))
+        old, began = (None, due.began) if due.mark is None else (due.mark.watermark, due.mark.began)
+        self._ledgers.marks.set_watermark(due.queue, old, due.after, began=began)
+        return replace(due, mark=Archived(due.after, began))
 
     def _write_plans(self, ranges: Iterable[Range], progress: Progress) -> list[SegmentPlan]:
         """Write the segments of the plan that counts in each queue; those that an earlier run has finished are done."""
         steps = (self.accounts.queues[one.queue].due.step(one) for one in ranges)
-        wanted = [SegmentPlan.of(one, self._options.segment_rows) for one in steps]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = [one for one in pool.map(self._fix, wanted) if one is not None]
+            found = [one for one in pool.map(self._fix, steps) if one is not None]
         plans = {plan.queue: plan for plan, _ in found}
         missing = {plan.queue: set(segments) for plan, segments in found}
         self.accounts.resumed += sum(len(plan.ends) - len(segments) for plan, segments in found)
@@ -153,15 +158,19 @@ class _Run:
             progress.add(sum(len(answer.held) for answer in answers))
         return list(plans.values())
 
-    def _fix(self, wanted: SegmentPlan) -> tuple[SegmentPlan, list[Range]] | None:
+    def _fix(self, wanted: Range) -> tuple[SegmentPlan, list[Range]] | None:
         """The plan that counts, and those of its segments that are to be written; None if it cannot be followed."""
-        storage = self._options.storage
+        storage, account = self._options.storage, self.accounts.queues[wanted.queue]
+        due, there = account.due, list[Range]()
         try:
-            plan, is_new = fix(storage, wanted)
+            if due.unplanned:
+                there = unplanned(storage, wanted, due.ahead(wanted), due.cursor.position)
+            plan, is_new = fix(storage, SegmentPlan.along(wanted, there, self._options.segment_rows))
         except ArchiveDamaged as error:
-            self.accounts.queues[wanted.queue].problem = f"the archive is damaged: {error}"
+            account.problem = f"the archive is damaged: {error}"
             return None
-        return plan, [held for held in plan.segments if is_new or not is_written(storage, held)]
+        new = set(plan.segments).difference(there) if is_new else set()
+        return plan, [held for held in plan.segments if held in new or not is_written(storage, held)]
 
     def _on_executors(self, ranges: list[Range], task: Callable[[Part], list[Any]]) -> Iterator[list[Any]]:
         """Do the task on ranges as they are, small ones packed together."""

@@ -28,6 +28,18 @@ PLANS = "/plans/"
 DATA, MANIFEST = ".parquet", ".json"
 _SHA256 = re.compile("[0-9a-f]{64}")
 LOST = "restore it from a backup or an older version of the object"
+SEGMENT_LOST = (
+    f"{LOST}; where nothing of its run was trimmed, the segment and its manifest may be deleted instead: archive "
+    "writes them again"
+)
+
+
+def deletable(first: int) -> str:
+    """What else can be done where the table still has all from a seq on."""
+    return (
+        f"Where nothing from seq {first} on was trimmed, all files of the queue from there on may be deleted instead: "
+        "archive writes them again"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +129,7 @@ def parse(content: bytes, name: str, address: str) -> Manifest:
         document: dict[str, Any] = value_of(content)
         version = (document.pop("format"), document.pop("version"))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ArchiveDamaged(address, f"it is no manifest of a segment ({error}); {LOST}") from error
+        raise ArchiveDamaged(address, f"it is no manifest of a segment ({error}); {SEGMENT_LOST}") from error
     if version != (FORMAT, VERSION):
         raise ArchiveDamaged(address, f"its format is {version[0]!r} version {version[1]!r}, and this reads {VERSION}")
     try:
@@ -125,9 +137,9 @@ def parse(content: bytes, name: str, address: str) -> Manifest:
         manifest = Manifest(**document, row_groups=groups)
         sound = _is_sound(manifest) and manifest.name == name
     except (KeyError, TypeError, ValueError) as error:
-        raise ArchiveDamaged(address, f"it is no manifest of a segment ({error}); {LOST}") from error
+        raise ArchiveDamaged(address, f"it is no manifest of a segment ({error}); {SEGMENT_LOST}") from error
     if not sound:
-        raise ArchiveDamaged(address, f"its name, range, rows and row groups do not agree; {LOST}")
+        raise ArchiveDamaged(address, f"its name, range, rows and row groups do not agree; {SEGMENT_LOST}")
     return manifest
 
 
@@ -139,7 +151,8 @@ def check_sequence(manifests: Sequence[Manifest], address: str) -> None:
             raise ArchiveDamaged(
                 where,
                 f"it begins at seq {after.after + 1}, and {before.name} goes on to {before.through}: they overlap; "
-                "two archives were mixed, so keep the files of one of them",
+                "two archives were mixed, so keep the files of one of them; or a plan was lost and made anew, so keep "
+                "the segments that the plans tell of",
             )
         if after.after > before.through:
             raise ArchiveDamaged(

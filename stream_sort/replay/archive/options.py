@@ -50,7 +50,8 @@ class ArchiveOptions:
         access = self.access
         client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
         marks = DynamoArchiveMarks(Calls(client, PATIENCE), self.control_table, self.storage.canonical)
-        return Ledgers(access.sorter.stores.control(self.control_table), marks, self.storage)
+        stores = access.sorter.stores
+        return Ledgers(stores.control(self.control_table), marks, self.storage, stores.cursors)
 
 
 def archive_parser() -> JobParser:
@@ -70,7 +71,9 @@ def archive_parser() -> JobParser:
     job.add_argument(
         "--min-rows", type=positive, default=1, metavar="N", help="leave queues with less to archive for later"
     )
-    job.add_argument("--trim", action="store_true", help="then delete from the items table what is archived")
+    job.add_argument(
+        "--trim", action="store_true", help="then compare what is archived with the items table, and delete it there"
+    )
     job.add_argument("--yes", "-y", action="store_true", help="trim without asking; a script never asks")
     job.add_argument("--dry-run", action="store_true", help="print the plan and its cost, write nothing")
     add_running(parser, SEGMENT_ROWS)

@@ -55,8 +55,9 @@ class Owner:
             )
         if there is not None and there != self:
             raise SettingsError(
-                f"the archive {storage.uri} is not that of {self}: it is the archive of {there}. Begin another one; "
-                f"if the table was restored from a backup of that one, write its id into {NAME}"
+                f"the archive {storage.uri} is not that of {self}: it is the archive of {there}. Begin another one. "
+                "Only if the table was restored from that one, to a time after the last run of archive, and that one "
+                f"takes no more messages, write the ARN and the id of the new one into {NAME} instead"
             )
 
     def claim(self, storage: Storage) -> None:

@@ -17,7 +17,7 @@ from stream_sort.replay.files.paths import encode_seq
 from stream_sort.replay.ranges import Range, range_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from stream_sort.replay.files.storage import Storage
 
@@ -36,8 +36,17 @@ class SegmentPlan:
     @classmethod
     def of(cls, due: Range, segment_rows: int) -> SegmentPlan:
         """Full segments, and one with the rest."""
-        ends = range(due.after + segment_rows, due.through, segment_rows)
-        return cls(due.queue, due.after, (*ends, due.through))
+        return cls.along(due, (), segment_rows)
+
+    @classmethod
+    def along(cls, due: Range, there: Iterable[Range], segment_rows: int) -> SegmentPlan:
+        """The same between and behind segments that are there, sorted: those keep their places."""
+        ends: list[int] = []
+        at = due.after
+        for held in there:
+            ends += (*_ends(at, held.after, segment_rows), *([held.through] if len(held) else []))
+            at = held.through
+        return cls(due.queue, due.after, (*ends, *_ends(at, due.through, segment_rows)))
 
     @property
     def first(self) -> int:
@@ -111,6 +120,13 @@ def is_written(storage: Storage, held: Range) -> bool:
 def plan_name(folder: str, first: int) -> str:
     """The name of the plan that begins at a seq."""
     return f"{_plans_in(folder)}{encode_seq(first)}{MANIFEST}"
+
+
+def _ends(after: int, through: int, segment_rows: int) -> tuple[int, ...]:
+    """Where the segments end that fill a range."""
+    if through <= after:
+        return ()
+    return (*range(after + segment_rows, through, segment_rows), through)
 
 
 def _plans_in(folder: str) -> str:

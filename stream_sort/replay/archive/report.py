@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.replay.jobs.report import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from stream_sort.replay.archive.due import Due
     from stream_sort.replay.archive.trim import Trimmed
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.jobs.estimate import Estimate
 
 COLUMNS = ("queue", "rows", "tombstones", "segments", "bytes", "archived_through", "position", "held_by", "problem")
-# Slots that a note names.
+# Slots, or queues, that notes name.
 SOME = 5
 NO_CONSUMERS = "no consumer is registered in the control table: all that is released counts as consumed"
 
@@ -51,7 +51,8 @@ class Account:
 
     def row(self, *, trimmed: bool) -> dict[str, Any]:
         """The queue's row in the report."""
-        values = (self.due.queue, self.rows, self.tombstones, self.segments, self.size, self.through)
+        through = _held_through(self.due, self.through)
+        values = (self.due.queue, self.rows, self.tombstones, self.segments, self.size, through)
         row = dict(zip(COLUMNS, (*values, self.due.cursor.position, self.due.held_by, self.problem), strict=True))
         return row | ({"trimmed": self.trimmed} if trimmed else {})
 
@@ -90,8 +91,12 @@ class Accounts:
             queues=[one.row(trimmed=trimmed) for one in accounts],
             totals=totals,
             seconds=seconds,
-            notes=((NO_CONSUMERS,) if self.no_consumers else ()) + self._kept(),
+            notes=((NO_CONSUMERS,) if self.no_consumers else ()) + self._kept() + self._trimmed_before(),
         )
+
+    def _trimmed_before(self) -> tuple[str, ...]:
+        through = {one.due.queue: one.through for one in self.queues.values()}
+        return _trimmed_before((one.due for one in self.queues.values()), through)
 
     def _kept(self) -> tuple[str, ...]:
         """What a trim has left in the table for its late messages' sake."""
@@ -105,12 +110,13 @@ class Accounts:
 
 def planned(dues: Iterable[Due], segments: dict[str, int], cost: Estimate, *, no_consumers: bool) -> Report:
     """The report of a run that was not made."""
+    dues = list(dues)
     rows = [
         {
             "queue": due.queue,
             "rows": len(due.range) if due.queue in segments else 0,
             "segments": segments.get(due.queue, 0),
-            "archived_through": due.after,
+            "archived_through": _held_through(due, due.after),
             "position": due.cursor.position,
             "held_by": due.held_by,
             "problem": due.problem,
@@ -119,7 +125,7 @@ def planned(dues: Iterable[Due], segments: dict[str, int], cost: Estimate, *, no
     ]
     totals: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ("rows", "segments")}
     units = None if cost.read_units is None else round(cost.read_units, 1)
-    notes = (NO_CONSUMERS,) if no_consumers else ()
+    notes = ((NO_CONSUMERS,) if no_consumers else ()) + _trimmed_before(dues, {due.queue: due.after for due in dues})
     return Report(
         "archive",
         complete=not any(row["problem"] for row in rows),
@@ -129,3 +135,26 @@ def planned(dues: Iterable[Due], segments: dict[str, int], cost: Estimate, *, no
         notes=("dry run: nothing was read or written", *notes),
         facts={"dry_run": True},
     )
+
+
+def _held_through(due: Due, through: int) -> int | None:
+    """How far the archive goes; None if it holds nothing: where it will begin is not what it holds."""
+    return through if through > due.began else None
+
+
+def _trimmed_before(dues: Iterable[Due], through: Mapping[str, int]) -> tuple[str, ...]:
+    """What is in no segment because it was trimmed before it could be archived; a queue's problem says more."""
+    gone = [(due, range(due.cursor.first_seq, min(due.began, due.cursor.start) + 1)) for due in dues]
+    told = [_gone(due, seqs, through[due.queue]) for due, seqs in gone if seqs and not due.problem]
+    more = len(told) - SOME
+    return (*told[:SOME], f"and {more:,} more queues that were trimmed before") if more > 0 else tuple(told)
+
+
+def _gone(due: Due, seqs: range, through: int) -> str:
+    begins = "nothing is archived"
+    if _held_through(due, through) is not None:
+        begins = f"the archive begins at seq {due.began + 1}"
+    what = f"seq {seqs.start} was trimmed before and is"
+    if len(seqs) > 1:
+        what = f"seqs {seqs.start} to {seqs[-1]} ({len(seqs):,}) were trimmed before and are"
+    return f"queue {due.queue!r}: {begins}; {what} in no segment"

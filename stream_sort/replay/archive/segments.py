@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing
-from stream_sort.replay.archive.manifest import LOST, Manifest, RowGroup
+from stream_sort.replay.archive.manifest import SEGMENT_LOST, Manifest, RowGroup
 from stream_sort.replay.slots import SLOTS
 
 if TYPE_CHECKING:
@@ -133,11 +133,11 @@ def read_segment(storage: Storage, manifest: Manifest, wanted: Range) -> Iterato
                 rows += batch.num_rows
                 yield _slots(batch, manifest.queue, wanted)
     except FileMissing as error:
-        raise ArchiveDamaged(name, f"it is missing, and its manifest is there; {LOST}") from error
+        raise ArchiveDamaged(name, f"it is missing, and its manifest is there; {SEGMENT_LOST}") from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise ArchiveDamaged(name, f"it is no readable Parquet file ({error}); {LOST}") from error
+        raise ArchiveDamaged(name, f"it is no readable Parquet file ({error}); {SEGMENT_LOST}") from error
     if rows != sum(manifest.row_groups[number].rows for number in groups):
-        raise ArchiveDamaged(name, f"it holds other rows than its manifest says; {LOST}")
+        raise ArchiveDamaged(name, f"it holds other rows than its manifest says; {SEGMENT_LOST}")
 
 
 def check_bytes(storage: Storage, manifest: Manifest) -> None:
@@ -150,17 +150,17 @@ def check_bytes(storage: Storage, manifest: Manifest) -> None:
                 found.update(piece)
                 size += len(piece)
     except FileMissing as error:
-        raise ArchiveDamaged(name, f"it is missing, and its manifest is there; {LOST}") from error
+        raise ArchiveDamaged(name, f"it is missing, and its manifest is there; {SEGMENT_LOST}") from error
     except OSError as error:
-        raise ArchiveDamaged(name, f"it cannot be read ({error}); {LOST}") from error
+        raise ArchiveDamaged(name, f"it cannot be read ({error}); {SEGMENT_LOST}") from error
     _check_sum(name, manifest, size, found.hexdigest())
 
 
 def _check_sum(name: str, manifest: Manifest, size: int, sha256: str) -> None:
     if size != manifest.size:
-        raise ArchiveDamaged(name, f"it has {size:,} bytes, and its manifest says {manifest.size:,}; {LOST}")
+        raise ArchiveDamaged(name, f"it has {size:,} bytes, and its manifest says {manifest.size:,}; {SEGMENT_LOST}")
     if sha256 != manifest.sha256:
-        raise ArchiveDamaged(name, f"its sha256 is not that of its manifest: its content was changed; {LOST}")
+        raise ArchiveDamaged(name, f"its sha256 is not that of its manifest: its content was changed; {SEGMENT_LOST}")
 
 
 def _opened(storage: Storage, manifest: Manifest, *, whole: bool) -> pa.NativeFile:
@@ -180,7 +180,7 @@ def _check(parquet: pq.ParquetFile, manifest: Manifest, name: str) -> None:
     queue = (parquet.schema_arrow.metadata or {}).get(QUEUE, b"").decode()
     fits = parquet.schema_arrow.equals(COLUMNS) and queue == manifest.queue
     if not fits or rows != [group.rows for group in manifest.row_groups]:
-        raise ArchiveDamaged(name, f"its queue, columns or row groups are not those of its manifest; {LOST}")
+        raise ArchiveDamaged(name, f"its queue, columns or row groups are not those of its manifest; {SEGMENT_LOST}")
 
 
 def _overlaps(group: RowGroup, wanted: Range) -> bool:

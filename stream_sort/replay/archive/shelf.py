@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stream_sort.core.message import MAX_SEQ
-from stream_sort.replay.archive.manifest import DATA, LOST, MANIFEST, PLANS, first_seq, is_manifest
+from stream_sort.replay.archive.manifest import DATA, LOST, MANIFEST, PLANS, deletable, first_seq, is_manifest
 from stream_sort.replay.files.paths import decode_seq, encode_seq
 
 if TYPE_CHECKING:
@@ -107,6 +108,15 @@ class Shelf:
             return None
         return self.plans[-1]
 
+    @property
+    def holes(self) -> list[tuple[int, int]]:
+        """What lies between plans and is in none of them: after which seq, and up to which."""
+        marks = self._marks
+        known = pairwise(sorted({*marks, *self.plans}))
+        return [
+            (marks[one].through, other - 1) for one, other in known if one in marks and marks[one].through < other - 1
+        ]
+
     def in_doubt(self, released: int = MAX_SEQ) -> tuple[int, ...]:
         """Where plans begin that have to be read: they have no mark, or one that says more than there is."""
         marks = self._marks
@@ -135,13 +145,17 @@ class Shelf:
         end: int | None = None
         for first in begun:
             if end is not None and first != end + 1:
-                return Damage(end, f"after seq {end} no plan goes on, and there is one from seq {first}; {LOST}")
+                told = f"after seq {end} no plan goes on, and there is one from seq {first}; {LOST}"
+                return Damage(end, f"{told}. {deletable(end + 1)}")
             if first in self.wrong:
                 return Damage(first - 1, self.wrong[first])
             mark = marks.get(first)
             problem = self._missing(mark) if mark else _UNMARKED if first != begun[-1] else ""
             if problem:
-                return Damage(first - 1, f"from seq {first} on, {problem}; {LOST}", first in self.plans)
+                told = f"from seq {first} on, {problem}; {LOST}"
+                if first not in self.plans and mark is not None:
+                    told += f". {_without_plan(mark) if first == begun[-1] else deletable(first)}"
+                return Damage(first - 1, told, first in self.plans)
             end = mark.through if mark else None
         return None
 
@@ -171,6 +185,13 @@ class Shelf:
 
 
 _UNMARKED = "a plan is not marked as finished, not all its segments are there, and another one follows it"
+
+
+def _without_plan(mark: Finished) -> str:
+    return (
+        f"Where nothing from seq {mark.first} on was trimmed, the mark {mark.file_name} may be deleted instead: "
+        "archive writes again what is missing"
+    )
 
 
 def _told(mark: Finished, plan: SegmentPlan) -> str:

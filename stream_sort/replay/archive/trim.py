@@ -1,4 +1,4 @@
-"""Trimming: what is archived and consumed by all is deleted from the items table. The archive is read first.
+"""Trimming: what is archived and consumed by all is deleted from the items table. Both are read and compared first.
 
 A late message may come when its slot is archived already: it stays, unless the archive has it.
 """
@@ -6,18 +6,20 @@ A late message may come when its slot is archived already: it stays, unless the 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from stream_sort.core.message import same_value
 from stream_sort.errors import NotConsumed, StreamSortError
+from stream_sort.replay.archive.difference import first_difference
 from stream_sort.replay.archive.folders import AT_ONCE
 from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.archive.work import HOPELESS
 from stream_sort.replay.ranges import Range, joined
 from stream_sort.replay.slots import document_of
+from stream_sort.replay.table import TableOrigin
 from stream_sort.trimmer import PAGE, Trimmer
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.access import TableAccess
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.ranges import Part
+    from stream_sort.replay.rate import Rate
 
 # Slots below the floor that are looked up one by one in the archive; where there are more, all from the first one on.
 FEW = 10
@@ -48,27 +51,43 @@ class Trimmed:
 
 @dataclass(frozen=True)
 class TrimQueues:
-    """Deletes, on an executor, the ranges of a part that the archive holds byte for byte."""
+    """Deletes, on an executor, the ranges of a part that the archive holds byte for byte, as the table has them.
+
+    No slot is deleted that was not compared; `rate` holds for the reading.
+    """
 
     access: TableAccess
     control_table: str
     storage: Storage
+    rate: Rate | None = None
 
     def __call__(self, part: Part) -> list[Trimmed]:
-        """One answer for each range."""
-        return [self._trim(held) for held in part.ranges]
+        """One answer for each range, up to a queue's first problem."""
+        # What a stale read leaves out would be deleted and not compared.
+        table = TableOrigin(self.access, consistent=True, rate=self.rate)
+        answers: list[Trimmed] = []
+        for held in part.ranges:
+            last = answers[-1] if answers else None
+            if last is None or last.queue != held.queue or not last.problem:
+                answers.append(self._trim(held, table))
+        return answers
 
-    def _trim(self, held: Range) -> Trimmed:
+    def _trim(self, held: Range, table: TableOrigin) -> Trimmed:
+        problem = ""
         try:
-            ArchiveOrigin(self.storage).check_holds(held)
-            return self._delete(held)
+            archive = ArchiveOrigin(self.storage)
+            archive.check_holds(held)
+            found = first_difference(table.read(held), archive.read(held))
+            if found is not None:
+                problem, held = found.problem, replace(held, through=found.seq - 1)
+            return replace(self._delete(held), problem=problem)
         except HOPELESS:
             raise
         except NotConsumed:
             # Somebody registered, or gave up on a message, since we looked: a later run trims it.
-            return Trimmed(held.queue)
+            return Trimmed(held.queue, problem=problem)
         except StreamSortError as error:
-            return Trimmed(held.queue, problem=str(error))
+            return Trimmed(held.queue, problem=problem or str(error))
 
     def _delete(self, held: Range) -> Trimmed:
         stores = self.access.sorter.stores

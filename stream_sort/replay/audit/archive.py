@@ -14,20 +14,20 @@ import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
 from stream_sort.replay.archive.folders import AT_ONCE, folders
-from stream_sort.replay.archive.manifest import LOST, QUEUES, Manifest, folder_of, parse
+from stream_sort.replay.archive.manifest import LOST, QUEUES, SEGMENT_LOST, Manifest, folder_of, parse
 from stream_sort.replay.archive.segments import read_segment
-from stream_sort.replay.archive.shelf import unfinished_notes
+from stream_sort.replay.archive.shelf import SOME, unfinished_notes
 from stream_sort.replay.audit.runs import RUNS, RunCollector
 from stream_sort.replay.export.order import Doubles
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
-    from stream_sort.replay.audit.promised import Promise
+    from stream_sort.replay.audit.promised import Promise, Promises
     from stream_sort.replay.files.storage import Storage
 
 # Bytes of segments that one task reads, at most; less where executors would have nothing to do.
@@ -55,14 +55,16 @@ class ArchiveSurvey:
     """Reads all segments of an archive, or of some of its queues. What is damaged is noted, and the rest goes on."""
 
     def __init__(
-        self, storage: Storage, queues: tuple[str, ...] | None = None, promises: Mapping[str, Promise] | None = None
+        self, storage: Storage, queues: tuple[str, ...] | None = None, promises: Promises | None = None
     ) -> None:
         self._storage = storage
         self._queues = queues
-        self._promises = promises or {}
+        self._promises = promises
         self.damaged: list[Damaged] = []
         # Queues in which a run of archive is not finished.
         self.unfinished: list[str] = []
+        # Queues with a watermark and no cursor row.
+        self.rowless: list[str] = []
         self._manifests: list[Manifest] = []
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
@@ -117,9 +119,16 @@ class ArchiveSurvey:
         held = {
             queue: (found[0].after, found[-1].through) for queue, found in ((one, [*some]) for one, some in by_queue)
         }
-        for queue, promise in self._promises.items():
+        for queue, promise in self._promised({*held, *self.unfinished, *(self._queues or ())}).items():
             if queue not in known:
                 self.damaged += _unkept(queue, promise, held.get(queue))
+
+    def _promised(self, queues: Iterable[str]) -> dict[str, Promise]:
+        if self._promises is None:
+            return {}
+        others = self._promises.without_rows(queues)
+        self.rowless = sorted(others)
+        return {**self._promises.made, **others}
 
     def _manifest(self, name: str) -> Manifest | None:
         try:
@@ -127,6 +136,13 @@ class ArchiveSurvey:
         except ArchiveDamaged as error:
             self.damaged.append(Damaged(_queue_of(name), 0, str(error)))
             return None
+
+
+def rowless_notes(queues: Sequence[str]) -> tuple[str, ...]:
+    """What is said of queues that are archived and have no cursor row; a few are named."""
+    told = [f"queue {queue!r} is archived, and its cursor row is lost: see stream-sort recover" for queue in queues]
+    more = len(told) - SOME
+    return (*told[:SOME], f"and {more:,} more queues without their cursor rows") if more > 0 else tuple(told)
 
 
 def _unkept(queue: str, promise: Promise, held: tuple[int, int] | None) -> Iterator[Damaged]:
@@ -176,16 +192,16 @@ def _segment_runs(storage: Storage, manifest: Manifest) -> pa.RecordBatch:
     try:
         data = storage.read(manifest.data_name)
         if len(data) != manifest.size or hashlib.sha256(data).hexdigest() != manifest.sha256:
-            raise ArchiveDamaged(name, "its size or sha256 is not that of its manifest; restore it from a backup")
+            raise ArchiveDamaged(name, f"its size or sha256 is not that of its manifest; {SEGMENT_LOST}")
         # Not pq.read_table: it makes a dataset of the file first, which takes longer than to read it.
         held = pq.ParquetFile(pa.BufferReader(data)).read(["seq", "skipped", "late"], use_threads=False)
     except FileMissing as error:
-        raise ArchiveDamaged(name, "it is missing, and its manifest is there; restore it from a backup") from error
+        raise ArchiveDamaged(name, f"it is missing, and its manifest is there; {SEGMENT_LOST}") from error
     except (pa.ArrowException, OSError) as error:
-        raise ArchiveDamaged(name, f"it is no readable Parquet file ({error}); restore it from a backup") from error
+        raise ArchiveDamaged(name, f"it is no readable Parquet file ({error}); {SEGMENT_LOST}") from error
     tombstones, late = (held.num_rows - held[name].null_count for name in ("skipped", "late"))
     if not _is_run(held["seq"].combine_chunks(), manifest) or tombstones != manifest.tombstones:
-        raise ArchiveDamaged(name, "its seqs or tombstones are not those of its manifest; restore it from a backup")
+        raise ArchiveDamaged(name, f"its seqs or tombstones are not those of its manifest; {SEGMENT_LOST}")
     row = (manifest.queue, manifest.after + 1, manifest.through, held.num_rows, tombstones, late)
     return pa.RecordBatch.from_pylist([dict(zip(RUNS.names, row, strict=True))], schema=RUNS)
 

@@ -72,8 +72,8 @@ def audit_parser() -> JobParser:
 
 def options_of(given: argparse.Namespace) -> AuditOptions:
     """The options that were given; what could not be written at the end is refused now."""
-    for path in reports_of(given):
-        check_report_file(path)
+    check_report_file(given.out, "--out")
+    check_report_file(given.report)
     if given.detail and "://" not in given.detail and is_there(given.detail, "--detail", Path.is_file):
         raise SettingsError(f"--detail {given.detail} is a file; name a folder")
     if given.detail_format and not given.detail:

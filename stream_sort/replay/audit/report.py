@@ -95,7 +95,10 @@ class AuditReport:
         totals = {name: value for name, value in self.totals().items() if not isinstance(value, dict)}
         notes = [
             *self.notes,
-            *(f"{count:,} queues: {KINDS[kind]}" for kind, count in self.totals()["queues_with"].items()),
+            *(
+                f"{count:,} queue{'' if count == 1 else 's'}: {KINDS[kind]}"
+                for kind, count in self.totals()["queues_with"].items()
+            ),
         ]
         notes += [f"consumer {name}: {lag:,} behind" for name, lag in self._lag().items()]
         return Report("audit", self.complete, COLUMNS, rows, totals, self.seconds, tuple(notes)).text()

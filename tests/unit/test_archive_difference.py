@@ -1,0 +1,70 @@
+"""What is stored is compared with what is archived, however both come in pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from stream_sort.replay.archive.difference import first_difference
+from stream_sort.replay.ranges import Range
+from stream_sort.replay.slots import SLOTS
+from tests.unit.slot_rows import rows_of, slots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+HELD = Range("q", -1, 39)
+SKIPPED = (3, 21)
+
+
+def pages(rows: Iterable[dict[str, Any]], size: int) -> list[pa.RecordBatch]:
+    held = list(rows)
+    cut = (held[start : start + size] for start in range(0, len(held), size))
+    return [pa.RecordBatch.from_pylist(page, schema=SLOTS) for page in cut]
+
+
+def row(seq: int, **changes: Any) -> dict[str, Any]:
+    return {**rows_of(slots(HELD, SKIPPED))[seq], **changes}
+
+
+def differs(stored: Iterable[dict[str, Any]], size: int = 7) -> int | None:
+    found = first_difference(pages(stored, size), slots(HELD, SKIPPED, batch_rows=11))
+    return None if found is None else found.seq
+
+
+@pytest.mark.parametrize("size", [1, 4, 11, 100])
+def test_the_first_slot_that_differs_is_found_however_pages_are_cut(size: int) -> None:
+    seqs = [seq for seq in range(40) if seq not in {0, 1, 12, *range(15, 30)}]
+    assert differs(map(row, seqs), size) is None
+    for seq in seqs:
+        changed = {"skipped": "for another reason"} if seq in SKIPPED else {"item": '{"queue":"q","seq":0}'}
+        assert differs((row(one, **(changed if one in {seq, 39} else {})) for one in seqs), size) == seq
+
+
+def test_what_was_deleted_is_no_difference() -> None:
+    assert differs([]) is None
+    assert differs([row(39)]) is None
+    assert first_difference(pages([], 1), []) is None
+
+
+def test_what_is_not_archived_differs() -> None:
+    found = first_difference(pages(map(row, range(40)), 7), slots(Range("q", -1, 29), SKIPPED))
+    assert found is not None
+    assert (found.seq, found.told) == (30, "it is not in the archive")
+
+
+def test_the_same_value_in_another_text_is_the_same() -> None:
+    archived = pages([row(0, item='{"n":1e2,"raw":"AA==","seq":0}', binary='[["raw"]]')], 1)
+    for item, binary, told in (
+        ('{"seq":0, "raw":"AA==", "n":100.0}', '[["raw"]]', None),
+        ('{"n":1e2,"raw":"AA==","seq":0}', None, "their contents differ"),
+        ('{"n":100,"raw":"AA==","seq":0}', '[["raw"]]', "their contents differ"),
+    ):
+        found = first_difference(pages([row(0, item=item, binary=binary)], 1), archived)
+        assert (found and found.told) == told
+
+
+def test_late_messages_and_arrivals_are_not_compared() -> None:
+    assert differs([row(3, late="{}", binary='[["raw"]]'), row(4, arrived_at=None), row(5, arrived_at=1)]) is None
