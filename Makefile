@@ -79,8 +79,11 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 	echo "No browser: the test that looks at the report will be skipped. Install Chromium or Chrome (Debian: apt" \
 	    "install chromium, macOS: brew install --cask google-chrome) to have it run." >&2
 
+# What starts a local AWS or Spark needs all cores for itself; everything else shares them.
+ALONE := tests/benchmarks tests/local_stack tests/spark
 test: setup .java .browser ## Run all tests
-	$(RUN) pytest
+	$(RUN) pytest -n auto --dist loadfile $(addprefix --ignore=,$(ALONE))
+	$(RUN) pytest $(ALONE)
 
 lint: setup ## Check style, types and import rules
 	$(RUN) ruff check .

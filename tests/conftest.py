@@ -6,6 +6,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from botocore.loaders import JSONFileLoader
 
 from stream_sort import StreamSorter
 from stream_sort.local.ministack import MiniStack
@@ -23,6 +24,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "ministack" in getattr(item, "fixturenames", ()):
             item.add_marker("ministack")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _descriptions_of_services_are_read_once() -> Iterator[None]:
+    """botocore reads them anew for each session, and moto makes one a test: a third of those tests' time."""
+    known: dict[str, Any] = {}
+    read = JSONFileLoader.load_file
+
+    def load_file(loader: JSONFileLoader, path: str) -> Any:
+        if path not in known:
+            known[path] = read(loader, path)
+        return known[path]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", load_file)
+        yield
 
 
 @pytest.fixture(scope="session")
