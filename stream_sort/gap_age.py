@@ -21,8 +21,9 @@ def gap_began(items: ItemStore, cursor: Cursor, unknown: float) -> float | None:
     is stored beyond it. `unknown` is when that was, should it not say: others may have written it.
     """
     since = cursor.gap_since
-    if since is None or not cursor.has_moved_on:
+    if since is None or not cursor.may_have_moved_on:
         return since
+    untold = unknown if cursor.has_moved_on else since
     beyond = items.page(cursor.queue, cursor.position, MAX_SEQ, FEW).items
-    arrivals = [unknown if item.arrived_at is None else item.arrived_at for item in beyond]
+    arrivals = [untold if item.arrived_at is None else item.arrived_at for item in beyond]
     return max(since, min(arrivals, default=since))

@@ -16,6 +16,7 @@ from stream_sort.errors import CursorLost, InvalidInput, MissingItems, QueueNotF
 from stream_sort.proof import find_row
 
 if TYPE_CHECKING:
+    from stream_sort.core.policy import GapPolicy
     from stream_sort.ports import ControlStore, CursorStore, ItemStore
 
 PAGE = 1_000
@@ -26,7 +27,7 @@ class Recovery:
     """A row that was put back, or would be: it says `restored`, and the queue is released up to `position` since.
 
     `floor` is how far the queue counts as trimmed: nothing is stored there, and no consumer waits for it. None if all
-    is there.
+    is there. `policy` is the gap policy that holds from now on: its own was on the row.
     """
 
     queue: str
@@ -34,6 +35,7 @@ class Recovery:
     first_seq: int
     floor: int | None
     position: int
+    policy: GapPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,21 @@ class Recoverer:
         done, others = self._consumers(queue)
         reached = max(done.values(), default=None)
         if position is not None and reached is not None and position < reached:
-            raise InvalidInput(f"queue {queue!r}: a consumer has done all through seq {reached}, beyond {position}")
+            raise InvalidInput(
+                f"queue {queue!r}: a consumer has done all through seq {reached}, beyond {position}; {_AHEAD}"
+            )
         at = reached if position is None else position
         at = self._beginning(queue, stored) if at is None else at
-        if stored.lowest > at and stored.is_unbegun_at(at, self.first_seq - 1):
+        usual = self.first_seq - 1
+        # Who stands elsewhere has got something, or waits for it: then something was released.
+        if stored.lowest > at and {*done.values()} <= {at} and stored.is_unbegun_at(at, usual):
             return Cursor(queue, at, at + 1)
         self._check_start(queue, stored, at)
-        hole, start = stored.run_to(queue, at, self.first_seq - 1)
+        hole, start = stored.run_to(at)
+        if start is None:
+            # The slot of a position is never trimmed, nor what follows a checkpoint that lags behind it.
+            unbegun = None if done else stored.unbegun(usual)
+            raise MissingItems(queue, [range(at, at + 1)], advice=_no_position(unbegun, is_done=at == reached))
         first, slowest = min(self.first_seq, start), min(done, key=done.__getitem__, default="")
         needed = done.get(slowest, at) + 1
         if needed < start:
@@ -166,18 +176,28 @@ class _Stored:
             None,
         )
 
-    def run_to(self, queue: str, at: int, usual: int) -> tuple[int, int]:
-        """The first seq of the hole before the run that leads to `at`, and of that run: `at + 1` if all is trimmed."""
+    def run_to(self, at: int) -> tuple[int, int | None]:
+        """The first seq of the hole before the run that leads to `at`, and of that run: `at + 1` if all is trimmed.
+
+        None if no run does.
+        """
         hole = MIN_SEQ
         for run in self.runs:
             if run.start <= at + 1 <= run.stop:
                 return hole, run.start
             hole = run.stop
-        # The slot of a position is never trimmed, nor what follows a checkpoint that lags behind it.
-        raise MissingItems(queue, [range(at, at + 1)], advice=_no_position(self.unbegun(usual)))
+        return hole, None
 
 
-def _no_position(unbegun: int | None) -> str:
+_AHEAD = (
+    "if the items table was restored to an earlier time, or has lost messages, retire whoever is ahead of it, and give "
+    "a position that is stored"
+)
+
+
+def _no_position(unbegun: int | None, *, is_done: bool) -> str:
+    if is_done:
+        return f"a consumer has done all through there, and the slot of a position never goes; {_AHEAD}"
     told = "the slot of a position never goes; give a seq that is stored, and was surely released"
     if unbegun is None:
         return told

@@ -232,7 +232,8 @@ class Sorter:
         """Put a lost cursor row back where the furthest consumer stands, or at `position`, then advance.
 
         Never moves a row that is there, and never passes over what a consumer of the control table has not done; None
-        says that there are no consumers. The queue's own gap policy is lost with its row: set it again.
+        says that there are no consumers. The queue's own gap policy is lost with its row: the default holds until it is
+        set again.
         """
         if control_table is not None:
             self._stores.check_control(control_table)
@@ -241,10 +242,10 @@ class Sorter:
         row = recoverer.row(check_queue(queue), None if position is None else check_seq(position, "position"))
         now = row.position
         if not dry_run:
-            # Marked as waiting: a sweep advances it, should this process die here.
-            self._stores.cursors.create(replace(row, waiting_since=self.clock()))
+            # Marked as waiting: a sweep advances it, should this process die here. In doubt: perhaps there is no gap.
+            self._stores.cursors.create(replace(row, waiting_since=-self.clock()))
             now = self.advance(queue).new
-        return Recovery(queue, row.position, row.first_seq, row.floor, now)
+        return Recovery(queue, row.position, row.first_seq, row.floor, now, self._options.gap_policy)
 
     def policy(self, queue: str) -> GapPolicy:
         """What happens to a gap of this queue that stays."""

@@ -140,6 +140,9 @@ class Sweeper:
         cursor = reach.cursor
         policy = cursor.policy or self._sorter.options.gap_policy
         since = gap_began(self._sorter.stores.items, cursor, now)
+        if since is not None and cursor.waiting_since is not None:
+            # No sweep hears of a mark that lies ahead; and none goes back, or it might be one that there was before.
+            since = max(cursor.waiting_since, min(since, now))
         if policy.skip_after is None or since is None or now - since < policy.skip_after:
             done.waiting.append(queue)
             done.gap_ages[queue] = max(0.0, now - since) if since is not None else 0.0

@@ -15,7 +15,7 @@ import typer
 
 from stream_sort.cli.output import plain_errors, shell_word
 from stream_sort.cli.places import Place, find_stack, local_hint
-from stream_sort.errors import CursorLost, SettingsError
+from stream_sort.errors import CursorLost, InvalidInput, SettingsError
 from stream_sort.settings import PREFIX, Settings, variables
 from stream_sort.stacks import OUTPUTS, Stack
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from stream_sort.ordered_consumer import OrderedConsumer
 
 DEFAULT_CONSUMER = "process"
+
+NoConsumers = Annotated[
+    bool, typer.Option("--no-consumers", help="There is no control table: nobody consumes these queues.")
+]
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,16 @@ class Connection:
         """The name of the control table; SettingsError if nothing names it."""
         if self.control is None:
             raise SettingsError("no control table is named; give --control-table or --stack")
+        return self.control
+
+    def control_unless(self, no_consumers: bool) -> str | None:  # noqa: FBT001  # it is an option's value
+        """The control table that must be asked; None if it was said that nobody consumes."""
+        if no_consumers and self.control is not None:
+            raise InvalidInput(f"--no-consumers, but the control table is {self.control}; leave one of them out")
+        if not no_consumers and self.control is None:
+            raise SettingsError(
+                "no control table is named; give --control-table or --stack, or --no-consumers if nobody consumes"
+            )
         return self.control
 
     def consumer(self, name: str | None = None) -> OrderedConsumer:

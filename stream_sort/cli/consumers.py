@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, moment, some_of
-from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.connection import Connection, NoConsumers, connected
 from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
 from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_json, say, show_table, tell
 from stream_sort.cli.overview import consumers_of, cursor_rows, lag_of, require_known
 from stream_sort.core.consumption import EARLIEST, LATEST
-from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, SettingsError
+from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput
 
 if TYPE_CHECKING:
     from stream_sort.core.consumption import Reset, Subscription
@@ -151,9 +151,7 @@ def trim(  # noqa: PLR0913  # each is an option
     queue: Queue,
     *,
     through: Annotated[int, typer.Option("--through", metavar="SEQ", help="The last to be deleted.")],
-    no_consumers: Annotated[
-        bool, typer.Option("--no-consumers", help="There is no control table: nobody consumes these queues.")
-    ] = False,
+    no_consumers: NoConsumers = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -163,13 +161,7 @@ def trim(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort trim ada --through 41 --yes
     """
-    if no_consumers and connection.control is not None:
-        raise InvalidInput(f"--no-consumers, but the control table is {connection.control}; leave one of them out")
-    if not no_consumers and connection.control is None:
-        raise SettingsError(
-            "no control table is named; give --control-table or --stack, or --no-consumers if nobody consumes"
-        )
-    control = None if no_consumers else connection.control
+    control = connection.control_unless(no_consumers)
     require_known(connection.sorter, queue)
     position = connection.sorter.position(queue)
     confirm(f"Delete the messages of queue {queue} through seq {through}, for good; it stands at {position}.", yes)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.connection import Connection, NoConsumers, connected
 from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
 from stream_sort.cli.output import Json, Yes, confirm, print_json, say
-from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
     from stream_sort.recoverer import Recovery
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
 FirstSeq = Annotated[int, typer.Option("--first-seq", metavar="SEQ", help="The first there will be.")]
 Position = Annotated[
     int | None, typer.Option("--position", metavar="SEQ", help="How far it was released, if no consumer tells.")
-]
-NoConsumers = Annotated[
-    bool, typer.Option("--no-consumers", help="There is no control table: nobody consumes these queues.")
 ]
 
 
@@ -58,16 +54,14 @@ def recover(  # noqa: PLR0913  # each is an option
     """Put back the lost cursor row of a queue where its furthest consumer stands, and release what follows.
 
     Moves no row that is there. Refuses to pass over what a consumer has not done. The queue's own gap policy was on the
-    row: set it again.
+    row: set it again, see stream-sort policy.
 
     Example: stream-sort recover ada --yes
     """
-    if no_consumers and connection.control is not None:
-        raise InvalidInput(f"--no-consumers, but the control table is {connection.control}; leave one of them out")
-    control = None if no_consumers else connection.control_table
+    control = connection.control_unless(no_consumers)
     sorter = connection.sorter
     planned = sorter.recover(queue, control_table=control, position=position, dry_run=True)
-    confirm(_plan(planned), yes)
+    confirm(_plan(connection, planned), yes)
     done = sorter.recover(queue, control_table=control, position=position)
     if as_json:
         print_json(done)
@@ -75,8 +69,10 @@ def recover(  # noqa: PLR0913  # each is an option
         say(f"{queue}: cursor row put back at {done.restored}; released through seq {done.position}")
 
 
-def _plan(planned: Recovery) -> str:
+def _plan(connection: Connection, planned: Recovery) -> str:
     told = f"{planned.queue}: put the cursor row back at position {planned.restored}, then release what follows"
-    if planned.floor is None:
-        return told
-    return f"{told}; all through seq {planned.floor} counts as trimmed, and is refused if it comes"
+    if planned.floor is not None:
+        told += f"; all through seq {planned.floor} counts as trimmed, and is refused if it comes"
+    elif planned.first_seq != connection.settings.first_seq:
+        told += f"; it starts at seq {planned.first_seq}, and what is lower is refused if it comes"
+    return f"{told}; its own gap policy is lost, and that of all holds until you set it again: {planned.policy}"

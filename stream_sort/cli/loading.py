@@ -75,8 +75,10 @@ class Loader:
         return replace(entry, error=problem) if problem else entry
 
     def _put(self, window: list[Entry]) -> list[Refused]:
-        # The lists of a result hold the very objects that were given.
-        entries = {id(entry.document): entry for entry in window}
+        # The lists of a result hold the very objects that were given; a bare 5 may be one object in many places.
+        entries: dict[int, list[Entry]] = {}
+        for entry in reversed(window):
+            entries.setdefault(id(entry.document), []).append(entry)
         result = self.sorter.put_many(entry.document for entry in window)
         loaded = self.loaded
         unreachable = [error for _, error in result.rejected if isinstance(error, StoreUnavailable)]
@@ -93,8 +95,12 @@ class Loader:
         refused = [(document, CONFLICT) for document in result.conflicts]
         refused += [(document, str(error)) for document, error in result.rejected]
         nowhere = Entry(0, None, 0)
-        found = ((entries.get(id(document), nowhere), reason, document) for document, reason in refused)
+        found = ((_next(entries.get(id(document)), nowhere), reason, document) for document, reason in refused)
         return [Refused(entry.place, reason, document, entry.unit) for entry, reason, document in found]
+
+
+def _next(entries: list[Entry] | None, nowhere: Entry) -> Entry:
+    return entries.pop() if entries else nowhere
 
 
 @contextmanager

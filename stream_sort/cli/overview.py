@@ -55,7 +55,7 @@ class QueueLine:
 
     @property
     def trouble(self) -> tuple[int, float, int, bool, int, str]:
-        """What to sort by, the worst first: parked, dead letters, waiting for long, perhaps waiting, far behind."""
+        """What to sort by, the worst first: parked, waiting for long, dead letters, perhaps waiting, far behind."""
         waited = self.gap_age if self.waits else None
         lag = max(self.lag.values(), default=0)
         dead = sum(self.dead.values())

@@ -11,7 +11,7 @@ from stream_sort.cli.connection import Connection, connected, leading_here
 from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, print_json, say, show_table, tell
 from stream_sort.cli.overview import cursor_rows, require_known
 from stream_sort.cli.reasons import reason_of
-from stream_sort.cli.seqs import named, not_missing, seqs_of
+from stream_sort.cli.seqs import MOST_SKIPS, length, named, not_missing, seqs_of
 from stream_sort.errors import InvalidInput, QueueNotFound, StoreError, StreamSortError
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from stream_sort.sorter import Sorter
 
-# More than that is a slip of the finger: each is a write.
-MOST_SKIPS = 1_000_000
 
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 New = Annotated[bool, typer.Option("--new", help="Also a queue in which nothing is stored yet.")]
@@ -91,8 +89,7 @@ def skip(  # noqa: PLR0913  # each is an option
     if bool(seqs) is all_gaps:
         raise InvalidInput("which seqs? Give some, such as 7 or 2-5, or --all-gaps")
     wanted = sorter.gaps(queue) if all_gaps else [seqs_of(text) for text in seqs or []]
-    # Not len: it knows no more than 2^63.
-    count = sum(part.stop - part.start for part in wanted)
+    count = sum(map(length, wanted))
     if count > MOST_SKIPS:
         raise InvalidInput(f"{count:,} seqs are more than {MOST_SKIPS:,}; skip them in parts, if that is what you want")
     if not new:

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import counted, moment
 from stream_sort.cli.overview import consumers_of, lag_of
+from stream_sort.cli.seqs import MOST_SKIPS, length, seqs_text
+from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.records import Cursor
 from stream_sort.errors import QueueNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from stream_sort.cli.connection import Connection
     from stream_sort.core.consumption import DeadLetter, Parked
     from stream_sort.core.outcomes import QueueState
+    from stream_sort.sorter import Sorter
 
 SHOWN = 5
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
@@ -71,11 +74,6 @@ def age(seconds: float) -> str:
     return f"{seconds / HOUR:.1f} h" if seconds < 2 * DAY else f"{seconds / DAY:.1f} d"
 
 
-def seqs_text(gaps: Iterable[range]) -> str:
-    """Gaps as people and `skip` write them: 2-3 7."""
-    return " ".join(f"{gap.start}" if gap.stop == gap.start + 1 else f"{gap.start}-{gap.stop - 1}" for gap in gaps)
-
-
 def _readers(connection: Connection, state: QueueState) -> Iterator[Reader]:
     if connection.control is None:
         return
@@ -104,6 +102,8 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
         since = "" if state.waiting_since is None else f", {_since(state.waiting_since, now)}"
         more = f"; {len(state.gaps):,} gaps in all" if len(state.gaps) > 1 else ""
         yield f"It waits for seq {seqs_text(state.gaps[:1])}{since}{more}."
+        if length(state.gaps[0]) > MOST_SKIPS:
+            yield f"That is more than {MOST_SKIPS:,} seqs: is the seq behind them a mistake, such as a time?"
         yield f"Stored beyond that: {_beyond(state)}, up to seq {state.highest_stored}."
     elif state.stored_beyond:
         yield f"Seq {state.position + 1} is stored but not released: a writer died, or others wrote it to the table."
@@ -138,7 +138,7 @@ def _policy(state: QueueState, now: float) -> Iterator[str]:
         return
     if after is None:
         yield "Its policy is to wait: nobody skips the gap by itself."
-    elif state.gaps[0].stop - state.gaps[0].start > MAX_GAP:
+    elif length(state.gaps[0]) > MAX_GAP:
         yield f"Its policy is to {state.policy}, but no policy skips a gap of over {MAX_GAP:,} seqs."
     elif state.waiting_since is None:
         yield f"Its policy is to {state.policy}; the next sweep begins to count."
@@ -181,8 +181,9 @@ def _places(letters: list[DeadLetter]) -> str:
 
 def _commands(connection: Connection, state: QueueState, readers: list[Reader]) -> Iterator[str]:
     if state.gaps:
-        yield connection.command("skip", state.queue, seqs_text(state.gaps[:1]))
-        if state.position < state.first_seq:
+        if length(state.gaps[0]) <= MOST_SKIPS:
+            yield connection.command("skip", state.queue, seqs_text(state.gaps[:1]))
+        if _may_be_opened(connection.sorter, state):
             yield connection.command("open", state.queue, options=["--first-seq", str(state.gaps[0].stop)])
     elif state.stored_beyond:
         yield connection.command("advance", state.queue)
@@ -193,6 +194,13 @@ def _commands(connection: Connection, state: QueueState, readers: list[Reader]) 
             yield connection.command("dead", "redrive", state.queue, options=["--consumer", reader.name])
     if any(reader.lag and reader.parked is None for reader in readers):
         yield connection.command("nudge", state.queue)
+
+
+def _may_be_opened(sorter: Sorter, state: QueueState) -> bool:
+    """Whether nothing was released yet, it was not opened before, and what waits is the first that is stored."""
+    if state.position >= state.first_seq or state.first_seq != sorter.options.first_seq:
+        return False
+    return sorter.stores.items.look(state.queue, MIN_SEQ - 1, 1).seqs == (state.gaps[0].stop,)
 
 
 def _since(then: float, now: float) -> str:

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import some_of
-from stream_sort.cli.reasons import seqs_text
 from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from stream_sort.core.outcomes import Skip
     from stream_sort.sorter import Sorter
 
+# More at once are a slip of the finger, or behind a time in place of a seq: each is a write.
+MOST_SKIPS = 1_000_000
 SEQS = re.compile(r"(-?[0-9]{1,20})(?:(?:-|\.\.)(-?[0-9]{1,20}))?")
 
 
@@ -29,10 +30,20 @@ def seqs_of(text: str) -> range:
     return range(first, last + 1)
 
 
+def seqs_text(seqs: Iterable[range]) -> str:
+    """Seqs as people and `skip` write them: 2-3 7."""
+    return " ".join(f"{part.start}" if length(part) == 1 else f"{part.start}-{part.stop - 1}" for part in seqs)
+
+
+def length(seqs: range) -> int:
+    """How many there are. Not len: it knows no more than 2^63."""
+    return seqs.stop - seqs.start
+
+
 def named(seqs: list[range]) -> str:
     """Seqs for people, the first few of many."""
     told = some_of([seqs_text([part]) for part in seqs])
-    is_one = len(seqs) == 1 and seqs[0].stop == seqs[0].start + 1
+    is_one = len(seqs) == 1 and length(seqs[0]) == 1
     return f"seq {told}" if is_one else f"seqs {told or 'none'}"
 
 

@@ -46,7 +46,7 @@ def status(  # noqa: PLR0913  # each is an option
 ) -> None:
     """Show what every queue is doing, the worst first.
 
-    Those that are parked, then those with dead letters, then those that wait for a seq, then those that are behind.
+    Those that are parked, then those that wait for a seq, then those with dead letters, then those that are behind.
     Reads each cursor row, checkpoint and dead letter once, and the items table only with --deep.
 
     Example: stream-sort status --match "app-*"

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 # The tables keep times in milliseconds.
 MARK_STEP = 0.001
+# Whoever marks a queue and whoever moves it have clocks of their own, and a move that is tried again keeps its time.
+CLOCKS_DIFFER = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,18 @@ class Cursor:
 
     @property
     def has_moved_on(self) -> bool:
-        """Whether it may have moved since it was marked: the gap that it waits at, if any, may be a younger one."""
-        return self.waiting_since is not None and self.moved_at is not None and self.moved_at >= self.waiting_since
+        """Whether it has moved since it was marked, by its own times: the gap that it waits at may be a younger one."""
+        return self._moved_since_mark(0.0)
+
+    @property
+    def may_have_moved_on(self) -> bool:
+        """The same, if clocks differ."""
+        return self._moved_since_mark(CLOCKS_DIFFER)
+
+    def _moved_since_mark(self, slack: float) -> bool:
+        if self.waiting_since is None or self.moved_at is None:
+            return False
+        return self.moved_at >= self.waiting_since - slack
 
     def next_mark(self, now: float) -> float:
         """A time for another mark: now, or just after the last one if the clock has not moved on."""

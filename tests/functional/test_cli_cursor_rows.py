@@ -58,6 +58,7 @@ def test_a_lost_row_is_put_back(line: Line, sorter: StreamSorter, delete: Callab
     assert "stream-sort recover ada" in line.error("explain", "ada")
     asked = line.run("recover", "ada", given="y\n")
     assert "put the cursor row back at position 2" in asked.stderr
+    assert "its own gap policy is lost, and that of all holds until you set it again: wait" in asked.stderr
     assert asked.stdout.endswith("ada: cursor row put back at 2; released through seq 2\n")
     assert "has its cursor row" in line.error("recover", "ada", code=2)
 
@@ -95,3 +96,43 @@ def test_the_examples_in_the_help_run(line: Line, sorter: StreamSorter, delete: 
     delete("Cursor", {"queue": {"S": "ada"}})
     (recovery,) = examples_of(cursor_rows.recover.__doc__ or "")
     assert line.json(*shlex.split(recovery)[1:])["restored"] == 1000
+
+
+def test_recover_says_where_a_queue_starts_that_was_opened_elsewhere(
+    line: Line, sorter: StreamSorter, delete: Callable[..., None]
+) -> None:
+    sorter.open("ada", first_seq=100)
+    put(sorter, "ada", 102)
+    delete("Cursor", {"queue": {"S": "ada"}})
+    told = line.run("recover", "ada", "--position", "99", "--yes").stderr
+    assert "it starts at seq 100, and what is lower is refused if it comes" in told
+
+
+def test_recover_without_a_control_table_says_how_to_say_that_there_is_none(
+    line: Line, sorter: StreamSorter, delete: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STREAM_SORT_CONTROL_TABLE")
+    put(sorter, "ada", 0)
+    delete("Cursor", {"queue": {"S": "ada"}})
+    assert "--no-consumers if nobody consumes" in line.error("recover", "ada", code=2)
+    assert line.json("recover", "ada", "--no-consumers", "--yes")["policy"] == "wait"
+
+
+def test_explain_opens_no_queue_that_was_opened_before_or_has_something_below(
+    line: Line, sorter: StreamSorter, dynamo: Table
+) -> None:
+    sorter.open("opened", first_seq=1000)
+    put(sorter, "opened", 1005)
+    put(sorter, "lower", 5)
+    dynamo.client.put_item(TableName="Items", Item={"queue": {"S": "lower"}, "seq": {"N": "-4"}})
+    for queue in ("opened", "lower"):
+        commands = line.json("explain", queue)["commands"]
+        assert [words.split()[1] for words in commands] == ["skip"]
+        line.run(*shlex.split(commands[0])[1:], "--yes")
+
+
+def test_explain_names_no_skip_that_would_be_refused(line: Line, sorter: StreamSorter) -> None:
+    put(sorter, "times", 0, 1_700_000_000_000)
+    told = line.json("explain", "times")
+    assert told["commands"] == []
+    assert any("is the seq behind them a mistake, such as a time?" in sentence for sentence in told["sentences"])

@@ -89,6 +89,14 @@ def test_what_is_refused_of_an_array_is_told_by_its_element(line: Line, tmp_path
     assert not (tmp_path / "in.json.rejects").exists()
 
 
+def test_elements_that_are_alike_are_told_by_their_own_places(line: Line, tmp_path: Path) -> None:
+    file = tmp_path / "messages.json"
+    file.write_text('[5, 5, {"queue": "ada", "seq": 0}, 5]')
+    line.run("put", str(file), code=1)
+    lines = (tmp_path / "messages.json.rejects").read_text().splitlines()
+    assert [json.loads(one)["element"] for one in lines] == [1, 2, 4]
+
+
 def test_rejects_go_where_they_are_wanted(line: Line, tmp_path: Path) -> None:
     line.run("put", "-", "--rejects", str(tmp_path / "bad"), given="nonsense", code=1)
     assert [one["line"] for one in lines_of((tmp_path / "bad").read_text())] == [1]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from stream_sort import CursorLost, InvalidInput, MissingItems, OrderedConsumer, QueueNotFound, StreamSorter, Sweeper
+from stream_sort.testing.clock import MovableClock
 from stream_sort.trimmer import Trimmer
 from tests.unit.queues import beside, message, tables_of
 
@@ -337,3 +338,55 @@ def test_a_sweep_goes_on_where_the_one_who_put_the_row_back_died(
 
 def dies(*_: object) -> None:
     raise SystemExit
+
+
+def losing_the_slots_of_what_a_consumer_has_not_done(sorter: StreamSorter) -> StreamSorter:
+    """A consumer has done all through 5, everything through 10 is released, and only 10 is stored still."""
+    fill(sorter, *range(6))
+    consumer_of(sorter).catch_up("q")
+    for seq in range(6, 11):
+        fill(sorter, seq)
+    delete(sorter, *range(10))
+    return lose(sorter)
+
+
+@pytest.mark.parametrize("position", [None, 9, 10])
+def test_what_a_begun_consumer_has_not_done_is_not_passed_over_as_if_nothing_had_begun(
+    sorter: StreamSorter, position: int | None
+) -> None:
+    other = losing_the_slots_of_what_a_consumer_has_not_done(sorter)
+    with pytest.raises(MissingItems) as refused:
+        other.recover("q", control_table=CONTROL, position=position)
+    assert "if nothing ever was" not in str(refused.value)
+    assert other.stores.cursors.get("q") is None
+
+
+def test_where_a_consumer_is_ahead_of_what_is_stored_the_way_out_is_told_and_works(sorter: StreamSorter) -> None:
+    fill(sorter, *range(21))
+    consumer = consumer_of(sorter)
+    consumer.catch_up("q")
+    delete(sorter, *range(16, 21))
+    other = lose(sorter)
+    told = "retire whoever is ahead of it, and give a position that is stored"
+    with pytest.raises(MissingItems, match=told):
+        other.recover("q", control_table=CONTROL)
+    with pytest.raises(InvalidInput, match=told):
+        other.recover("q", control_table=CONTROL, position=15)
+    consumer.retire()
+    assert other.recover("q", control_table=CONTROL, position=15).position == 15
+
+
+def test_a_gap_is_not_as_old_as_the_row_that_was_put_back() -> None:
+    clock, policy = MovableClock(), "skip after 30 seconds"
+    sorter = StreamSorter.in_memory(clock=clock, gap_policy=policy)
+    fill(sorter, 0, 1, 2)
+    consumer_of(sorter).catch_up("q")
+    tables_of(sorter).cursors.clear()
+    other = beside(sorter, clock=clock, gap_policy=policy)
+    assert str(other.recover("q", control_table=CONTROL).policy) == policy
+    clock.move(55)
+    other.put(message(4))
+    clock.move(2)
+    assert Sweeper(other).sweep().skipped == []
+    clock.move(30)
+    assert [gap.seqs for gap in Sweeper(other).sweep().skipped] == [range(3, 4)]

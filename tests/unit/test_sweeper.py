@@ -8,6 +8,7 @@ import pytest
 from stream_sort import InvalidInput, InvalidQueue, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.core.records import QueuePage, Tombstones
 from stream_sort.testing.clock import MovableClock
+from tests.unit.queues import beside
 
 if TYPE_CHECKING:
     from stream_sort.core.records import Cursor
@@ -137,6 +138,43 @@ def test_a_sweep_moves_the_mark_to_when_the_present_gap_began(sorter: StreamSort
     Sweeper(sorter).sweep()
     assert row(sorter).waiting_since == clock()
     assert sorter.explain("q").waiting_since == clock()
+
+
+def test_a_gap_is_not_as_old_as_a_mark_that_another_clock_set(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, 0)
+    put(beside(sorter, clock=MovableClock(clock() + 2)), 2)
+    clock.move(1)
+    put(sorter, 1)
+    assert row(sorter).moved_at < row(sorter).waiting_since
+    clock.move(4_000)
+    put(sorter, 4)
+    clock.move(1)
+    assert Sweeper(sorter).sweep().skipped == []
+
+
+def test_a_gap_is_not_as_old_as_a_mark_that_had_to_be_another_than_the_last(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, 0, 2, 1)
+    Sweeper(sorter).sweep()
+    put(sorter, 4, 3)
+    clock.move(4_000)
+    put(sorter, 6)
+    clock.move(1)
+    assert Sweeper(sorter).sweep().skipped == []
+
+
+def test_a_queue_whose_writer_has_a_clock_ahead_is_still_swept(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=30)
+    ahead = beside(sorter, clock=MovableClock(clock() + 3_600))
+    put(sorter, 0, 2)
+    put(sorter, 1)
+    put(ahead, 4)
+    for _ in range(3):
+        clock.move(60)
+        assert Sweeper(sorter).sweep().looked_at == 1
 
 
 def test_i8_a_marked_queue_whose_writer_died_is_freed(sorter: StreamSorter) -> None:

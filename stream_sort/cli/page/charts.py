@@ -10,7 +10,8 @@ from stream_sort.cli.choice import counted, moment
 from stream_sort.cli.page.axes import NAME_HEIGHT, count_along, place, rows, time_along, whole_numbers
 from stream_sort.cli.page.drawing import Drawing, Ink
 from stream_sort.cli.page.history import merged
-from stream_sort.cli.reasons import age, seqs_text
+from stream_sort.cli.reasons import age
+from stream_sort.cli.seqs import seqs_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

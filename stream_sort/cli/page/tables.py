@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from stream_sort.cli.choice import counted, moment
 from stream_sort.cli.page.elements import fill, tag
 from stream_sort.cli.page.gather import is_in_trouble
-from stream_sort.cli.reasons import age, seqs_text
+from stream_sort.cli.reasons import age
+from stream_sort.cli.seqs import seqs_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,7 +8,7 @@ from stream_sort.core.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
 from stream_sort.core.records import Cleared, Item, Look, Page
 from stream_sort.errors import InvalidMessage, MessageTooLarge, StoreError, StreamSortError
 from stream_sort.stores.dynamodb import tables
-from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_whole, text_at
+from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_number, is_whole, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ class DynamoItemStore:
         request = self._request(queue, " AND #seq > :after", names, {":after": after})
         found, more = self._page(request | {"Limit": limit, "ProjectionExpression": "#seq, #seen"})
         seqs = tuple(int_at(wire, self._keys.seq) for wire in found)
-        proofs = [wire for wire in found if "N" in wire.get(tables.SEEN, {}) and is_whole(wire, tables.SEEN)]
+        proofs = [wire for wire in found if is_number(wire, tables.SEEN)]
         return Look(seqs, more, tuple(int_at(wire, tables.SEEN) for wire in proofs))
 
     def page(self, queue: str, after: int, through: int, limit: int) -> Page:
@@ -179,13 +179,14 @@ class DynamoItemStore:
         own = {name: value for name, value in wire.items() if not name.startswith(RESERVED_PREFIX)}
         late = None
         if tables.LATE in wire:
-            late = decode({**key, **wire[tables.LATE]["M"]}, wire[tables.LATE_TYPES]["S"])
-        arrived = wire.get(tables.ARRIVED_AT)
+            late = decode({**key, **wire[tables.LATE].get("M", {})}, _text(wire, tables.LATE_TYPES))
+        # What others made of it tells no time.
+        arrived = is_number(wire, tables.ARRIVED_AT)
         return Item(
             queue=text_at(wire, self._keys.queue),
             seq=int_at(wire, self._keys.seq),
             document={} if tables.SKIPPED in wire else decode(own, _text(wire, tables.TYPES)),
-            arrived_at=None if arrived is None else int(arrived["N"]) / 1000,
+            arrived_at=int_at(wire, tables.ARRIVED_AT) / 1000 if arrived else None,
             skipped=_text(wire, tables.SKIPPED),
             late=late,
         )
@@ -215,7 +216,7 @@ def _refusal(error: StreamSortError, message: Message) -> StreamSortError:
 
 
 def _text(wire: Wire, name: str) -> str | None:
-    return wire[name]["S"] if name in wire else None
+    return wire[name].get("S", "") if name in wire else None
 
 
 def _time(seconds: float) -> dict[str, str]:

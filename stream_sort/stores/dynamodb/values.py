@@ -28,13 +28,24 @@ def encode(document: dict[str, Any]) -> tuple[Wire, str | None]:
 def decode(wire: Wire, types: str | None) -> dict[str, Any]:
     """The message that `encode` was given; also reads what others wrote."""
     document = {name: _decode(value) for name, value in wire.items()}
-    for kind, paths in (json.loads(types) if types else {}).items():
+    try:
+        _set_types(document, json.loads(types) if types else {})
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # Of this one row, as in _at.
+        raise StoreError(
+            f"the table holds a message that somebody changed: its note on types, {shown(types, 100)}, does not fit "
+            f"{_told(wire)} ({error!r}); put the fields back that it names, or delete the attribute with the note"
+        ) from error
+    return document
+
+
+def _set_types(document: dict[str, Any], noted: dict[str, list[list[str | int]]]) -> None:
+    for kind, paths in noted.items():
         for *steps, last in paths:
             holder: Any = document
             for step in steps:
                 holder = holder[step]
             holder[last] = float(holder[last]) if kind == "float" else int(holder[last])
-    return document
 
 
 def text_at(wire: Wire, name: str) -> str:
@@ -49,6 +60,11 @@ def int_at(wire: Wire, name: str) -> int:
     if not isinstance(number, int):
         raise StoreError(f"the table holds {name!r} = {text}, which is no whole number; its row is {_told(wire)}")
     return number
+
+
+def is_number(wire: Wire, name: str) -> bool:
+    """Whether a whole number is there."""
+    return "N" in wire.get(name, {}) and is_whole(wire, name)
 
 
 def is_whole(wire: Wire, name: str) -> bool:
