@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 class Tables(NamedTuple):
     items: str
     cursor: str
+
+
+def pytest_configure() -> None:
+    # What a shell runs in the background hears no Ctrl-C, nor would the commands that tests start and interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
