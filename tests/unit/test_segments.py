@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,6 +15,7 @@ from stream_sort.replay.archive.segments import SegmentWriter, read_segment, wri
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.selection import Selection
+from stream_sort.replay.slots import SLOTS
 from tests.unit.slot_rows import START, rows_of, slots
 
 if TYPE_CHECKING:
@@ -55,6 +58,35 @@ def test_what_is_written_is_read_back_in_order_with_tombstones(storage: Storage)
 def test_the_same_slots_make_the_same_bytes_however_they_come(batch_rows: int) -> None:
     held = Range("q", -1, 63)
     assert made(held, batch_rows=batch_rows) == made(held, batch_rows=5)
+
+
+def large(held: Range, batch_rows: int) -> list[pa.RecordBatch]:
+    """Some megabytes of slots that cannot be compressed: a row group has several pages."""
+    chance = random.Random(1)
+    rows = [
+        {"queue": held.queue, "seq": seq, "arrived_at": chance.randrange(START), "item": chance.randbytes(800).hex()}
+        for seq in range(held.after + 1, held.through + 1)
+    ]
+    cut = (rows[start : start + batch_rows] for start in range(0, len(rows), batch_rows))
+    return [pa.RecordBatch.from_pylist(page, schema=SLOTS) for page in cut]
+
+
+def test_the_pages_of_a_segment_do_not_depend_on_how_its_slots_come() -> None:
+    held, found = Range("q", -1, 2_999), set[str]()
+    for batch_rows in (1, 7, 1_025, 3_000):
+        writer = SegmentWriter(held)
+        for batch in large(held, batch_rows):
+            writer.take(batch)
+        found.add(writer.finish()[0].sha256)
+    assert len(found) == 1
+
+
+def test_late_messages_fill_row_groups_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "ROW_GROUP_BYTES", 300)
+    row = {"queue": "q", "skipped": "lost", "late": "x" * 100}
+    writer = SegmentWriter(Range("q", -1, 11))
+    writer.take(pa.RecordBatch.from_pylist([{**row, "seq": seq} for seq in range(12)], schema=SLOTS))
+    assert [group.rows for group in writer.finish()[0].row_groups] == [3, 3, 3, 3]
 
 
 def test_row_groups_of_large_messages_are_small_however_they_come(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,8 @@ class SegmentWriter:
     def _fitting(self, batch: pa.RecordBatch) -> int:
         """How many rows of the batch belong to the open row group; counts their bytes."""
         batch = batch.slice(0, self._most - self._rows)
-        lengths = pc.fill_null(pc.binary_length(batch.column("item")), 0)
+        item, late = (pc.fill_null(pc.binary_length(batch.column(name)), 0) for name in ("item", "late"))
+        lengths = pc.add(item, late)
         total = pc.sum(lengths).as_py()
         if self._bytes + total < ROW_GROUP_BYTES:
             self._bytes += total
@@ -99,7 +100,8 @@ class SegmentWriter:
         return int(pc.index(reached, value=True).as_py()) + 1
 
     def _close_group(self) -> None:
-        rows = pa.Table.from_batches(self._open)
+        # In one piece: where a page ends would depend on where a batch does.
+        rows = pa.Table.from_batches(self._open).combine_chunks()
         self._writer.write_table(rows, row_group_size=self._rows)
         times = pc.min_max(rows.column("arrived_at")).as_py()
         self._groups.append(RowGroup(rows.column("seq")[0].as_py(), self._rows, times["min"], times["max"]))
