@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import json
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stream_sort.errors import ArchiveDamaged, InvalidInput
+from stream_sort.errors import ArchiveDamaged, InvalidInput, StoreUnavailable
 from stream_sort.replay.archive import segments
 from stream_sort.replay.archive.origin import ArchiveOrigin
-from stream_sort.replay.archive.segments import SegmentWriter, read_segment, write_segment
+from stream_sort.replay.archive.segments import SegmentWriter, check_bytes, read_segment, write_segment
+from stream_sort.replay.files.readable import Readable
+from stream_sort.replay.files.s3_objects import S3Objects
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.selection import Selection
@@ -260,6 +263,40 @@ def test_no_bit_can_change_in_what_is_read_in_part_without_a_word(storage: Stora
         except ArchiveDamaged:
             named += 1
     assert named > 20
+
+
+class Flaky:
+    """A file whose reads fail as those of an S3 client do, from one of them on."""
+
+    def __init__(self, file: Any, sound: int) -> None:
+        self._file, self._sound = file, sound
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def read(self, size: int | None) -> bytes:
+        self._sound -= 1
+        if self._sound < 0:
+            raise OSError("AWS Error NETWORK_CONNECTION during GetObject operation: curlCode: 28, Timeout was reached")
+        content: bytes = self._file.read(size)
+        return content
+
+
+@pytest.mark.parametrize("sound", [0, 1])
+def test_a_read_that_fails_is_no_damage(storage: Storage, monkeypatch: pytest.MonkeyPatch, sound: int) -> None:
+    (manifest,) = stored(storage, Range("q", -1, 59))
+    opened = Storage.open
+
+    def flaky(self: Storage, name: str) -> Readable:
+        return Readable(Flaky(opened(self, name), sound), partial(S3Objects("bucket", "", None, "x")._named, name))
+
+    monkeypatch.setattr(Storage, "open", flaky)
+    for read in (
+        lambda: check_bytes(storage, manifest),
+        lambda: rows_of(read_segment(storage, manifest, Range("q", 21, 24))),
+    ):
+        with pytest.raises(StoreUnavailable, match=r"bucket/queues/.*Timeout was reached"):
+            read()
 
 
 def test_a_column_whose_name_is_no_text_any_more_is_named(storage: Storage) -> None:

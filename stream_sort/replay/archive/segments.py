@@ -19,6 +19,7 @@ from stream_sort.replay.slots import SLOTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from stream_sort.replay.files.readable import Readable
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.ranges import Range
 
@@ -153,8 +154,6 @@ def check_bytes(storage: Storage, manifest: Manifest) -> None:
                 size += len(piece)
     except FileMissing as error:
         raise ArchiveDamaged(name, f"it is missing, and its manifest is there; {SEGMENT_LOST}") from error
-    except OSError as error:
-        raise ArchiveDamaged(name, f"it cannot be read ({error}); {SEGMENT_LOST}") from error
     _check_sum(name, manifest, size, found.hexdigest())
 
 
@@ -165,7 +164,7 @@ def _check_sum(name: str, manifest: Manifest, size: int, sha256: str) -> None:
         raise ArchiveDamaged(name, f"its sha256 is not that of its manifest: its content was changed; {SEGMENT_LOST}")
 
 
-def _opened(storage: Storage, manifest: Manifest, *, whole: bool) -> pa.NativeFile:
+def _opened(storage: Storage, manifest: Manifest, *, whole: bool) -> pa.NativeFile | Readable:
     name = storage.address(manifest.data_name)
     if whole:
         data = storage.read(manifest.data_name)
