@@ -11,6 +11,7 @@ import pytest
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput, StoreUnavailable
 from stream_sort.replay.archive import segments
+from stream_sort.replay.archive.manifest import DATA, MANIFEST, parse
 from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.archive.segments import SegmentWriter, check_bytes, read_segment, write_segment
 from stream_sort.replay.files.readable import Readable
@@ -99,6 +100,78 @@ def test_row_groups_of_large_messages_are_small_however_they_come(monkeypatch: p
     assert max(group.rows for group in manifest.row_groups) < 15
     for batch_rows in (1, 2, 64):
         assert made(held, row_group_rows=50, batch_rows=batch_rows) == (manifest, data)
+
+
+def with_late(batches: list[pa.RecordBatch], seq: int) -> list[pa.RecordBatch]:
+    """The same slots once a late message has come."""
+    rows = rows_of(batches)
+    rows[seq] |= {"late": '{"queue":"q","seq":3,"raw":"AA=="}', "binary": '[["raw"]]'}
+    return [pa.RecordBatch.from_pylist(rows, schema=SLOTS)]
+
+
+@pytest.mark.parametrize("between", [DATA, MANIFEST])
+def test_two_runs_at_once_leave_a_whole_segment_though_a_late_message_comes_between_their_reads(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, between: str
+) -> None:
+    held = Range("q", -1, 59)
+    before, after = slots(held, skipped=[3]), with_late(slots(held, skipped=[3]), 3)
+    for one, other in ((before, after), (after, before)):
+        with monkeypatch.context() as patched:
+            overtake(patched, between, lambda other=other: write_segment(storage, held, other))
+            manifest = write_segment(storage, held, one)
+        check_bytes(storage, manifest)
+        assert parse(storage.read(manifest.name), manifest.name, "") == manifest
+        for name in (manifest.data_name, manifest.name):
+            storage.delete(name)
+
+
+def overtake(monkeypatch: pytest.MonkeyPatch, ending: str, other: Callable[[], object]) -> None:
+    """Let another run write everything, just before the next file of a kind is written."""
+    moments = [ending]
+
+    def patch(method: str) -> None:
+        write = getattr(Storage, method)
+
+        def overtaken(self: Storage, name: str, content: bytes) -> Any:
+            if moments and name.endswith(moments[0]):
+                moments.clear()
+                other()
+            return write(self, name, content)
+
+        monkeypatch.setattr(Storage, method, overtaken)
+
+    patch("write")
+    patch("put_if_absent")
+
+
+@pytest.mark.parametrize("left", [b"", b"PAR1" * 99, bytes(5_000)])
+def test_what_a_run_has_left_that_is_no_segment_is_written_over(storage: Storage, left: bytes) -> None:
+    held = Range("q", -1, 59)
+    foreign = made(held, skipped=[5])[1]
+    for content in (left, foreign):
+        storage.write("queues/q-q/0000000000000000000.parquet", content)
+        manifest = write_segment(storage, held, slots(held))
+        check_bytes(storage, manifest)
+        assert rows_of(read_segment(storage, manifest, held)) == rows_of(slots(held))
+
+
+def test_two_runs_that_write_over_the_same_remains_at_once_leave_a_whole_segment(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Range("q", -1, 59)
+    storage.write("queues/q-q/0000000000000000000.parquet", b"remains")
+    after = with_late(slots(held, skipped=[3]), 3)
+    overtake(monkeypatch, MANIFEST, lambda: storage.write("queues/q-q/0000000000000000000.parquet", made_of(after)))
+    manifest = write_segment(storage, held, slots(held, skipped=[3]))
+    check_bytes(storage, manifest)
+    assert storage.read(manifest.name) == manifest.text()
+
+
+def made_of(batches: list[pa.RecordBatch]) -> bytes:
+    writer = SegmentWriter(Range("q", -1, 59))
+    for batch in batches:
+        writer.take(batch)
+    return writer.finish()[1]
 
 
 def test_only_the_row_groups_in_a_range_are_read(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from stream_sort.errors import ArchiveDamaged, FileMissing
+from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput, StoreUnavailable
+from stream_sort.replay.archive.difference import first_difference
 from stream_sort.replay.archive.manifest import SEGMENT_LOST, Manifest, RowGroup
 from stream_sort.replay.slots import SLOTS
 
@@ -27,6 +28,7 @@ ROW_GROUP_ROWS = 20_000
 # Large messages fill a row group before it has its rows: readers and writers hold one in memory.
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 PIECE_BYTES = 8 * 1024 * 1024
+ATTEMPTS = 5
 COLUMNS = pa.schema([field for field in SLOTS if field.name != "queue"])
 QUEUE = b"stream_sort.queue"
 WRITING: dict[str, Any] = {
@@ -110,14 +112,24 @@ class SegmentWriter:
 
 
 def write_segment(storage: Storage, held: Range, batches: Iterable[pa.RecordBatch]) -> Manifest:
-    """Store the segment of a range, then its manifest; again with the same slots changes nothing."""
-    writer = SegmentWriter(held)
-    for batch in batches:
-        writer.take(batch)
-    manifest, data = writer.finish()
-    storage.write(manifest.data_name, data)
-    storage.write(manifest.name, manifest.text())
-    return manifest
+    """Store the segment of a range, then its manifest; again with the same slots changes nothing.
+
+    Of runs at once that see other late messages, the first one's segment stays, and all write the manifest of that.
+    """
+    manifest, data = _made(held, batches)
+    if storage.put_if_absent(manifest.data_name, data):
+        storage.write(manifest.name, manifest.text())
+        return manifest
+    for _ in range(ATTEMPTS):
+        found = _settled(storage, manifest, data)
+        storage.write(found.name, found.text())
+        # Somebody else may have written over the same remains.
+        if _is_whole(storage, found):
+            return found
+    raise StoreUnavailable(
+        f"{storage.address(manifest.data_name)}: another run of archive writes it at the same time; let that end, and "
+        "run archive again"
+    )
 
 
 def read_segment(storage: Storage, manifest: Manifest, wanted: Range) -> Iterator[pa.RecordBatch]:
@@ -155,6 +167,47 @@ def check_bytes(storage: Storage, manifest: Manifest) -> None:
     except FileMissing as error:
         raise ArchiveDamaged(name, f"it is missing, and its manifest is there; {SEGMENT_LOST}") from error
     _check_sum(name, manifest, size, found.hexdigest())
+
+
+def _made(held: Range, batches: Iterable[pa.RecordBatch]) -> tuple[Manifest, bytes]:
+    writer = SegmentWriter(held)
+    for batch in batches:
+        writer.take(batch)
+    return writer.finish()
+
+
+def _settled(storage: Storage, manifest: Manifest, data: bytes) -> Manifest:
+    """The manifest of what is there under a name that was taken; what no run can have made is written over."""
+    there = storage.read(manifest.data_name)
+    if there == data:
+        return manifest
+    found = _by_another(manifest.range, data, there)
+    if found is None:
+        storage.write(manifest.data_name, data)
+    return found or manifest
+
+
+def _by_another(held: Range, data: bytes, there: bytes) -> Manifest | None:
+    """The manifest of a segment that differs by late messages only, which may come at any time; None for others."""
+    try:
+        manifest, again = _made(held, _rows(there))
+        whole = again == there and manifest.rows == len(held)
+        return manifest if whole and first_difference(_rows(data), _rows(there)) is None else None
+    except (pa.ArrowException, OSError, LookupError, ValueError, InvalidInput):
+        return None
+
+
+def _rows(data: bytes) -> Iterator[pa.RecordBatch]:
+    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    yield from file.iter_batches(ROW_GROUP_ROWS, use_threads=False)
+
+
+def _is_whole(storage: Storage, manifest: Manifest) -> bool:
+    try:
+        check_bytes(storage, manifest)
+    except ArchiveDamaged:
+        return False
+    return True
 
 
 def _check_sum(name: str, manifest: Manifest, size: int, sha256: str) -> None:
