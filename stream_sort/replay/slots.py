@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from decimal import Decimal
 from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, Any
 
@@ -158,10 +159,13 @@ class SlotDecoder:
                 return "{" + ",".join(f"{quoted(name)}:{self._inner_text(value[name])}" for name in sorted(value)) + "}"
             case "L":
                 return "[" + ",".join(map(self._inner_text, value)) + "]"
-            case "SS" | "BS":
+            case "BS":
+                self._saw_bytes = True
+                return "[" + ",".join(map(quoted, sorted(value))) + "]"
+            case "SS":
                 return "[" + ",".join(map(quoted, sorted(value))) + "]"
             case "NS":
-                return "[" + ",".join(sorted(value, key=float)) + "]"
+                return "[" + ",".join(sorted(value, key=Decimal)) + "]"
         raise StoreError(f"an item holds a value of the unknown type {kind!r}")
 
     def _inner_text(self, wire: dict[str, Any]) -> str:
@@ -187,9 +191,12 @@ def messages(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns[: len(MESSAGES)], schema=MESSAGES)
 
 
-def document_of(item: str, binary: str | None) -> dict[str, Any]:
-    """The message of a slot, or its late one, with its bytes as bytes; what others stored as sets comes as lists."""
-    document: dict[str, Any] = loads(item)
+def document_of(item: str, binary: str | None, *, exact: bool = False) -> dict[str, Any]:
+    """The message of a slot, or its late one, with its bytes as bytes; what others stored as sets comes as lists.
+
+    `exact` keeps all digits of its numbers; see `loads`.
+    """
+    document: dict[str, Any] = loads(item, exact=exact)
     for *steps, last in json.loads(binary) if binary else ():
         holder: Any = document
         for step in steps:
@@ -229,6 +236,9 @@ def _paths_to_bytes(wire: dict[str, Any], path: tuple[str | int, ...]) -> Iterat
     ((kind, value),) = wire.items()
     if kind == "B":
         yield path
+    elif kind == "BS":
+        # It comes as a list, all of it bytes.
+        yield from ((*path, place) for place in range(len(value)))
     elif kind in {"M", "L"}:
         for step, inner in sorted(value.items()) if kind == "M" else enumerate(value):
             yield from _paths_to_bytes(inner, (*path, step))
