@@ -143,11 +143,9 @@ class SlotDecoder:
         return self._text({**place, **item[tables.LATE]["M"], **({tables.TYPES: {"S": types}} if types else {})})
 
     def _value_text(self, kind: str, value: Any) -> str:  # noqa: PLR0911  # one for each type
+        self._saw_bytes = self._saw_bytes or kind in {"B", "BS"}
         match kind:
-            case "S":
-                return quoted(value)
-            case "B":
-                self._saw_bytes = True
+            case "S" | "B":
                 return quoted(value)
             case "N":
                 return str(value)
@@ -159,10 +157,7 @@ class SlotDecoder:
                 return "{" + ",".join(f"{quoted(name)}:{self._inner_text(value[name])}" for name in sorted(value)) + "}"
             case "L":
                 return "[" + ",".join(map(self._inner_text, value)) + "]"
-            case "BS":
-                self._saw_bytes = True
-                return "[" + ",".join(map(quoted, sorted(value))) + "]"
-            case "SS":
+            case "SS" | "BS":
                 return "[" + ",".join(map(quoted, sorted(value))) + "]"
             case "NS":
                 return "[" + ",".join(sorted(value, key=Decimal)) + "]"

@@ -88,7 +88,12 @@ def test_numbers_are_compared_digit_by_digit(stored: str, archived: str, same: b
 
 def test_a_difference_names_what_may_be_its_cause_and_what_to_do() -> None:
     told = Difference(3, "their contents differ").problem
-    for part in ("restored to an earlier time", "begin another archive", "another archive's", "put the right ones back"):
+    for part in (
+        "restored to an earlier time",
+        "begin another archive",
+        "another archive's",
+        "put the right ones back",
+    ):
         assert part in told
 
 

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stream_sort.errors import ExportDamaged, FileMissing, InvalidInput, StoreError, StoreMisconfigured, StoreUnavailable
+from stream_sort.errors import (
+    ExportDamaged,
+    FileMissing,
+    InvalidInput,
+    StoreError,
+    StoreMisconfigured,
+    StoreUnavailable,
+)
 from stream_sort.replay.export.columns import PlainLines
 from stream_sort.replay.export.lines import Unfit, check_lines, items_of, line_schema, parsed, places, slots_of
 from stream_sort.replay.export.manifest import AGAIN
