@@ -139,7 +139,7 @@ class ArchiveSurvey:
                 continue
             told = (
                 f"the table is trimmed up to seq {floor}, and the archive, of which it has no watermark, ends at "
-                f"{ends[queue]}: what is between is not in it; restore that from a backup, or from what it was copied of"
+                f"{ends[queue]}: what is between is not in it; restore that from a backup, or from its original"
             )
             self.damaged.append(Damaged(queue, floor - ends[queue], told))
 
