@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.errors import AccessDenied, SettingsError, StoreMisconfigured, StoreUnavailable
+from stream_sort.replay.files import local_files
 from stream_sort.replay.files.storage import Storage
 from tests.unit.storage_claims import StorageClaims
 
@@ -48,6 +49,24 @@ def test_nothing_is_left_beside_what_was_written(tmp_path: Path) -> None:
 def test_an_address_that_cannot_be_used_is_refused(uri: str) -> None:
     with pytest.raises(SettingsError, match="address"):
         Storage(uri)
+
+
+def test_folders_that_were_made_for_a_file_are_on_disk_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    sync = local_files._sync
+
+    def noted(folder: Path) -> None:
+        synced.append(folder)
+        sync(folder)
+
+    monkeypatch.setattr(local_files, "_sync", noted)
+    storage = Storage(str(tmp_path / "archive"))
+    storage.write("queues/q-q/1.json", b".")
+    top = tmp_path / "archive"
+    assert set(synced) == {tmp_path, top, top / "queues", top / "queues/q-q"}
+    synced.clear()
+    storage.write("queues/q-q/2.json", b".")
+    assert synced == [top / "queues/q-q"]
 
 
 def test_an_address_that_is_a_file_is_named(tmp_path: Path) -> None:

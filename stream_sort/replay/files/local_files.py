@@ -7,6 +7,7 @@ import os
 import uuid
 from contextlib import contextmanager
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,7 +112,7 @@ class LocalFiles:
 @contextmanager
 def _beside(path: Path, content: bytes) -> Iterator[Path]:
     """A file with that content, on disk, in the directory of `path`; what is left of it is removed at the end."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make(path.parent)
     temporary = path.parent / f"{UNFINISHED}{uuid.uuid4().hex}"
     try:
         with temporary.open("xb") as file:
@@ -123,6 +124,14 @@ def _beside(path: Path, content: bytes) -> Iterator[Path]:
         _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _make(folder: Path) -> None:
+    """See to it that a folder is there, on disk with all those above it."""
+    absent = list(takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in absent:
+        _sync(made.parent)
 
 
 def _sync(folder: Path) -> None:
