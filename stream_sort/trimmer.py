@@ -15,6 +15,8 @@ from stream_sort.errors import CursorLost, NotConsumed, NotReleased, QueueNotFou
 from stream_sort.proof import find_row
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stream_sort.core.consumption import Subscription
     from stream_sort.core.records import Cursor
     from stream_sort.ports import ControlStore, CursorStore, ItemStore
@@ -37,10 +39,10 @@ class Trimmer:
             return 0
         return self._delete(row, self._raise_floor(row, through))
 
-    def trim_archived(self, queue: str, after: int, through: int) -> Cleared:
+    def trim_archived(self, queue: str, after: int, through: int, *, among: Sequence[range] | None = None) -> Cleared:
         """As `trim`, of `(after, through]`, but slots with late messages are kept: an archive may not have those.
 
-        What lies below is left alone, and below the floor all the same.
+        What lies below is left alone, and below the floor all the same; so is what is not `among` some seqs, in order.
         """
         row = self._row(queue, through)
         after = max(after, row.first_seq - 1)
@@ -48,10 +50,12 @@ class Trimmer:
             return Cleared(0, (), through)
         last = self._raise_floor(row, through)
         emptied, kept = 0, list[int]()
-        while after < last:
-            some = self.items.clear(queue, after, last, PAGE)
-            emptied, after = emptied + some.emptied, some.through
-            kept += some.kept
+        for seqs in [range(after + 1, last + 1)] if among is None else among:
+            at, end = max(after, seqs.start - 1), min(last, seqs.stop - 1)
+            while at < end:
+                some = self.items.clear(queue, at, end, PAGE)
+                emptied, at = emptied + some.emptied, some.through
+                kept += some.kept
         return Cleared(emptied, tuple(kept), through)
 
     def _delete(self, row: Cursor, through: int) -> int:

@@ -15,14 +15,15 @@ from stream_sort.errors import InvalidInput, shown
 STRING_OR_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s",:\[\]{}]+')
 
 
-def loads(text: str | bytes) -> Any:
+def loads(text: str | bytes, *, exact: bool = False) -> Any:
     """The value of a JSON text; raises InvalidInput that says what is wrong with it and where.
 
     Refused besides broken text: a field given twice, NaN and infinities, numbers too large for a float, ints of
     more digits than Python converts, nesting deeper than Python goes, bytes that are not UTF-8.
+    `exact` makes decimals of what would be floats: others write more digits than a float has.
     """
     try:
-        return _DECODER.decode(text if isinstance(text, str) else text.decode())
+        return (_EXACT if exact else _DECODER).decode(text if isinstance(text, str) else text.decode())
     except _Refused as refused:
         raise InvalidInput(f"not usable JSON: {refused.problem}{_place(text, refused.word)}") from None
     except UnicodeDecodeError as error:
@@ -86,6 +87,9 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_each_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
+)
+_EXACT = json.JSONDecoder(
+    object_pairs_hook=_each_once, parse_constant=_no_constant, parse_float=Decimal, parse_int=_whole
 )
 
 

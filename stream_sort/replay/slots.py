@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from decimal import Decimal
 from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, Any
 
@@ -142,11 +143,9 @@ class SlotDecoder:
         return self._text({**place, **item[tables.LATE]["M"], **({tables.TYPES: {"S": types}} if types else {})})
 
     def _value_text(self, kind: str, value: Any) -> str:  # noqa: PLR0911  # one for each type
+        self._saw_bytes = self._saw_bytes or kind in {"B", "BS"}
         match kind:
-            case "S":
-                return quoted(value)
-            case "B":
-                self._saw_bytes = True
+            case "S" | "B":
                 return quoted(value)
             case "N":
                 return str(value)
@@ -161,7 +160,7 @@ class SlotDecoder:
             case "SS" | "BS":
                 return "[" + ",".join(map(quoted, sorted(value))) + "]"
             case "NS":
-                return "[" + ",".join(sorted(value, key=float)) + "]"
+                return "[" + ",".join(sorted(value, key=Decimal)) + "]"
         raise StoreError(f"an item holds a value of the unknown type {kind!r}")
 
     def _inner_text(self, wire: dict[str, Any]) -> str:
@@ -187,9 +186,12 @@ def messages(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns[: len(MESSAGES)], schema=MESSAGES)
 
 
-def document_of(item: str, binary: str | None) -> dict[str, Any]:
-    """The message of a slot, or its late one, with its bytes as bytes; what others stored as sets comes as lists."""
-    document: dict[str, Any] = loads(item)
+def document_of(item: str, binary: str | None, *, exact: bool = False) -> dict[str, Any]:
+    """The message of a slot, or its late one, with its bytes as bytes; what others stored as sets comes as lists.
+
+    `exact` keeps all digits of its numbers; see `loads`.
+    """
+    document: dict[str, Any] = loads(item, exact=exact)
     for *steps, last in json.loads(binary) if binary else ():
         holder: Any = document
         for step in steps:
@@ -229,6 +231,9 @@ def _paths_to_bytes(wire: dict[str, Any], path: tuple[str | int, ...]) -> Iterat
     ((kind, value),) = wire.items()
     if kind == "B":
         yield path
+    elif kind == "BS":
+        # It comes as a list, all of it bytes.
+        yield from ((*path, place) for place in range(len(value)))
     elif kind in {"M", "L"}:
         for step, inner in sorted(value.items()) if kind == "M" else enumerate(value):
             yield from _paths_to_bytes(inner, (*path, step))

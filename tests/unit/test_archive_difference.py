@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from stream_sort.replay.archive.difference import first_difference
+from stream_sort.replay.archive.difference import Difference, first_difference
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.slots import SLOTS
 from tests.unit.slot_rows import rows_of, slots
@@ -64,6 +64,37 @@ def test_the_same_value_in_another_text_is_the_same() -> None:
     ):
         found = first_difference(pages([row(0, item=item, binary=binary)], 1), archived)
         assert (found and found.told) == told
+
+
+@pytest.mark.parametrize(
+    ("stored", "archived", "same"),
+    [
+        ("12345678901234567.89", "12345678901234567.88", False),
+        ("0.12345678901234567890123456789", "0.12345678901234567890123456788", False),
+        ("1.0", "1.00", True),
+        ("1.50", "15e-1", True),
+        ("0.0", "-0.0", False),
+        ("1", "1.0", False),
+        ("12345678901234567.89", "12345678901234567.890", True),
+        # Put back from the archive: a float is what its readers get.
+        ("1.2345678901234568e+16", "12345678901234567.89", True),
+        ("12345678901234567.89", "1.2345678901234568e+16", False),
+    ],
+)
+def test_numbers_are_compared_digit_by_digit(stored: str, archived: str, same: bool) -> None:  # noqa: FBT001
+    sides = [pages([row(0, item=f'{{"in":[{{"n":{number}}}],"seq":0}}')], 1) for number in (stored, archived)]
+    assert (first_difference(*sides) is None) == same
+
+
+def test_a_difference_names_what_may_be_its_cause_and_what_to_do() -> None:
+    told = Difference(3, "their contents differ").problem
+    for part in (
+        "restored to an earlier time",
+        "begin another archive",
+        "another archive's",
+        "put the right ones back",
+    ):
+        assert part in told
 
 
 def test_late_messages_and_arrivals_are_not_compared() -> None:

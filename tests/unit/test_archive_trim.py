@@ -138,6 +138,22 @@ def test_nothing_is_deleted_from_a_slot_on_that_is_not_what_is_archived(
     assert due(sorter, 59) == [Range("q", seq - 1, 59)]
 
 
+@pytest.mark.parametrize("seq", [0, 25, 35])
+def test_a_message_that_takes_an_empty_slot_after_all_was_compared_is_not_deleted(
+    client: Faulty, sorter: StreamSorter, trim: TrimQueues, monkeypatch: pytest.MonkeyPatch, seq: int
+) -> None:
+    sorter.stores.items.delete("q", seq - 1, seq, 1)
+    delete = TrimQueues._delete
+
+    def overtaken(*given: Any) -> Trimmed:
+        change(client, seq, text={"S": "another"})
+        return delete(*given)
+
+    monkeypatch.setattr(TrimQueues, "_delete", overtaken)
+    assert done(trim, [Range("q", -1, 59)]) == [Trimmed("q", 58)]
+    assert sorter.stores.items.look("q", -1, 99).seqs == (seq, 59)
+
+
 def test_a_message_that_came_again_or_without_a_time_is_what_is_archived(
     client: Faulty, sorter: StreamSorter, trim: TrimQueues
 ) -> None:

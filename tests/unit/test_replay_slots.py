@@ -63,6 +63,18 @@ def test_sets_that_others_wrote_come_out_as_sorted_lists() -> None:
     assert row["item"] == '{"names":["a","b"],"queue":"a","seq":1,"sizes":[9.5,10]}'
 
 
+@pytest.mark.parametrize("noted", [{}, {tables.TYPES: {"S": '{"float":[["price"]]}'}}])
+def test_bytes_in_sets_that_others_wrote_come_back_as_bytes(noted: dict[str, Any]) -> None:
+    raw = {"BS": [b64encode(one).decode() for one in (b"zz", b"\x01\x02", b"\xff")]}
+    item = {"queue": {"S": "a"}, "seq": {"N": "1"}, "price": {"N": "2"}, "raw": raw, "in": {"L": [{"M": {"x": raw}}]}}
+    decoder = SlotDecoder(KEYS)
+    plain = sent({"queue": "a", "seq": 0, "raw": "AA=="})
+    row = decoder.batch([plain, {**item, **noted}]).to_pylist()[1]
+    found = document_of(row["item"], row["binary"])
+    assert sorted(found["raw"]) == sorted(found["in"][0]["x"]) == [b"\x01\x02", b"zz", b"\xff"]
+    assert decoder.batch([plain]).to_pylist()[0]["binary"] is None
+
+
 def test_a_tombstone_has_a_reason_and_no_message() -> None:
     mark = {tables.SKIPPED: {"S": "lost"}, tables.ARRIVED_AT: {"N": "1500"}}
     batch = SlotDecoder(KEYS).batch([sent({"queue": "a", "seq": 1}), {"queue": {"S": "a"}, "seq": {"N": "2"}, **mark}])

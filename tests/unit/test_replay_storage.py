@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort.errors import AccessDenied, SettingsError, StoreMisconfigured
+from stream_sort.errors import AccessDenied, SettingsError, StoreMisconfigured, StoreUnavailable
+from stream_sort.replay.files import local_files
 from stream_sort.replay.files.storage import Storage
 from tests.unit.storage_claims import StorageClaims
 
@@ -49,10 +51,40 @@ def test_an_address_that_cannot_be_used_is_refused(uri: str) -> None:
         Storage(uri)
 
 
+def test_folders_that_were_made_for_a_file_are_on_disk_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    sync = local_files._sync
+
+    def noted(folder: Path) -> None:
+        synced.append(folder)
+        sync(folder)
+
+    monkeypatch.setattr(local_files, "_sync", noted)
+    storage = Storage(str(tmp_path / "archive"))
+    storage.write("queues/q-q/1.json", b".")
+    top = tmp_path / "archive"
+    assert set(synced) == {tmp_path, top, top / "queues", top / "queues/q-q"}
+    synced.clear()
+    storage.write("queues/q-q/2.json", b".")
+    assert synced == [top / "queues/q-q"]
+
+
 def test_an_address_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b".")
     with pytest.raises(StoreMisconfigured, match="is the address a directory"):
         Storage(str(tmp_path / "file")).write("a", b".")
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT])
+def test_a_disk_that_fails_for_now_is_not_called_a_wrong_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(code, "so it is")
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", fail)
+    with pytest.raises(StoreUnavailable, match="so it is"):
+        Storage(str(tmp_path)).read("a")
 
 
 def test_a_directory_that_may_not_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

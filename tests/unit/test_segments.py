@@ -1,18 +1,25 @@
 from __future__ import annotations
 
 import json
+import random
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stream_sort.errors import ArchiveDamaged, InvalidInput
+from stream_sort.errors import ArchiveDamaged, InvalidInput, StoreUnavailable
 from stream_sort.replay.archive import segments
+from stream_sort.replay.archive.manifest import DATA, MANIFEST, parse
 from stream_sort.replay.archive.origin import ArchiveOrigin
-from stream_sort.replay.archive.segments import SegmentWriter, read_segment, write_segment
+from stream_sort.replay.archive.segments import SegmentWriter, check_bytes, read_segment, write_segment
+from stream_sort.replay.files.readable import Readable
+from stream_sort.replay.files.s3_objects import S3Objects
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.selection import Selection
+from stream_sort.replay.slots import SLOTS
 from tests.unit.slot_rows import START, rows_of, slots
 
 if TYPE_CHECKING:
@@ -57,6 +64,35 @@ def test_the_same_slots_make_the_same_bytes_however_they_come(batch_rows: int) -
     assert made(held, batch_rows=batch_rows) == made(held, batch_rows=5)
 
 
+def large(held: Range, batch_rows: int) -> list[pa.RecordBatch]:
+    """Some megabytes of slots that cannot be compressed: a row group has several pages."""
+    chance = random.Random(1)
+    rows = [
+        {"queue": held.queue, "seq": seq, "arrived_at": chance.randrange(START), "item": chance.randbytes(800).hex()}
+        for seq in range(held.after + 1, held.through + 1)
+    ]
+    cut = (rows[start : start + batch_rows] for start in range(0, len(rows), batch_rows))
+    return [pa.RecordBatch.from_pylist(page, schema=SLOTS) for page in cut]
+
+
+def test_the_pages_of_a_segment_do_not_depend_on_how_its_slots_come() -> None:
+    held, found = Range("q", -1, 2_999), set[str]()
+    for batch_rows in (1, 7, 1_025, 3_000):
+        writer = SegmentWriter(held)
+        for batch in large(held, batch_rows):
+            writer.take(batch)
+        found.add(writer.finish()[0].sha256)
+    assert len(found) == 1
+
+
+def test_late_messages_fill_row_groups_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "ROW_GROUP_BYTES", 300)
+    row = {"queue": "q", "skipped": "lost", "late": "x" * 100}
+    writer = SegmentWriter(Range("q", -1, 11))
+    writer.take(pa.RecordBatch.from_pylist([{**row, "seq": seq} for seq in range(12)], schema=SLOTS))
+    assert [group.rows for group in writer.finish()[0].row_groups] == [3, 3, 3, 3]
+
+
 def test_row_groups_of_large_messages_are_small_however_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "ROW_GROUP_BYTES", 300)
     held = Range("q", -1, 63)
@@ -64,6 +100,78 @@ def test_row_groups_of_large_messages_are_small_however_they_come(monkeypatch: p
     assert max(group.rows for group in manifest.row_groups) < 15
     for batch_rows in (1, 2, 64):
         assert made(held, row_group_rows=50, batch_rows=batch_rows) == (manifest, data)
+
+
+def with_late(batches: list[pa.RecordBatch], seq: int) -> list[pa.RecordBatch]:
+    """The same slots once a late message has come."""
+    rows = rows_of(batches)
+    rows[seq] |= {"late": '{"queue":"q","seq":3,"raw":"AA=="}', "binary": '[["raw"]]'}
+    return [pa.RecordBatch.from_pylist(rows, schema=SLOTS)]
+
+
+@pytest.mark.parametrize("between", [DATA, MANIFEST])
+def test_two_runs_at_once_leave_a_whole_segment_though_a_late_message_comes_between_their_reads(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, between: str
+) -> None:
+    held = Range("q", -1, 59)
+    before, after = slots(held, skipped=[3]), with_late(slots(held, skipped=[3]), 3)
+    for one, other in ((before, after), (after, before)):
+        with monkeypatch.context() as patched:
+            overtake(patched, between, lambda other=other: write_segment(storage, held, other))
+            manifest = write_segment(storage, held, one)
+        check_bytes(storage, manifest)
+        assert parse(storage.read(manifest.name), manifest.name, "") == manifest
+        for name in (manifest.data_name, manifest.name):
+            storage.delete(name)
+
+
+def overtake(monkeypatch: pytest.MonkeyPatch, ending: str, other: Callable[[], object]) -> None:
+    """Let another run write everything, just before the next file of a kind is written."""
+    moments = [ending]
+
+    def patch(method: str) -> None:
+        write = getattr(Storage, method)
+
+        def overtaken(self: Storage, name: str, content: bytes) -> Any:
+            if moments and name.endswith(moments[0]):
+                moments.clear()
+                other()
+            return write(self, name, content)
+
+        monkeypatch.setattr(Storage, method, overtaken)
+
+    patch("write")
+    patch("put_if_absent")
+
+
+@pytest.mark.parametrize("left", [b"", b"PAR1" * 99, bytes(5_000)])
+def test_what_a_run_has_left_that_is_no_segment_is_written_over(storage: Storage, left: bytes) -> None:
+    held = Range("q", -1, 59)
+    foreign = made(held, skipped=[5])[1]
+    for content in (left, foreign):
+        storage.write("queues/q-q/0000000000000000000.parquet", content)
+        manifest = write_segment(storage, held, slots(held))
+        check_bytes(storage, manifest)
+        assert rows_of(read_segment(storage, manifest, held)) == rows_of(slots(held))
+
+
+def test_two_runs_that_write_over_the_same_remains_at_once_leave_a_whole_segment(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Range("q", -1, 59)
+    storage.write("queues/q-q/0000000000000000000.parquet", b"remains")
+    after = with_late(slots(held, skipped=[3]), 3)
+    overtake(monkeypatch, MANIFEST, lambda: storage.write("queues/q-q/0000000000000000000.parquet", made_of(after)))
+    manifest = write_segment(storage, held, slots(held, skipped=[3]))
+    check_bytes(storage, manifest)
+    assert storage.read(manifest.name) == manifest.text()
+
+
+def made_of(batches: list[pa.RecordBatch]) -> bytes:
+    writer = SegmentWriter(Range("q", -1, 59))
+    for batch in batches:
+        writer.take(batch)
+    return writer.finish()[1]
 
 
 def test_only_the_row_groups_in_a_range_are_read(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,6 +336,40 @@ def test_no_bit_can_change_in_what_is_read_in_part_without_a_word(storage: Stora
         except ArchiveDamaged:
             named += 1
     assert named > 20
+
+
+class Flaky:
+    """A file whose reads fail as those of an S3 client do, from one of them on."""
+
+    def __init__(self, file: Any, sound: int) -> None:
+        self._file, self._sound = file, sound
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def read(self, size: int | None) -> bytes:
+        self._sound -= 1
+        if self._sound < 0:
+            raise OSError("AWS Error NETWORK_CONNECTION during GetObject operation: curlCode: 28, Timeout was reached")
+        content: bytes = self._file.read(size)
+        return content
+
+
+@pytest.mark.parametrize("sound", [0, 1])
+def test_a_read_that_fails_is_no_damage(storage: Storage, monkeypatch: pytest.MonkeyPatch, sound: int) -> None:
+    (manifest,) = stored(storage, Range("q", -1, 59))
+    opened = Storage.open
+
+    def flaky(self: Storage, name: str) -> Readable:
+        return Readable(Flaky(opened(self, name), sound), partial(S3Objects("bucket", "", None, "x")._named, name))
+
+    monkeypatch.setattr(Storage, "open", flaky)
+    for read in (
+        lambda: check_bytes(storage, manifest),
+        lambda: rows_of(read_segment(storage, manifest, Range("q", 21, 24))),
+    ):
+        with pytest.raises(StoreUnavailable, match=r"bucket/queues/.*Timeout was reached"):
+            read()
 
 
 def test_a_column_whose_name_is_no_text_any_more_is_named(storage: Storage) -> None:

@@ -6,6 +6,7 @@ When a message came is not compared: one that was put again, or put back from th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -32,7 +33,7 @@ class Difference:
         return (
             f"seq {self.seq} in the table is not the message that is archived ({self.told}); nothing from there on was "
             "deleted. If the table was restored to an earlier time and has taken other messages since, begin another "
-            "archive for it"
+            "archive for it; if segments of this archive were replaced by another archive's, put the right ones back"
         )
 
 
@@ -89,5 +90,27 @@ def _told(stored: dict[str, Any], archived: dict[str, Any]) -> str:
         return f"it is {kinds[0]}, and the archive has {kinds[1]}"
     if stored["skipped"] is not None:
         return "" if stored["skipped"] == archived["skipped"] else "it was skipped for another reason"
-    documents = [document_of(one["item"], one["binary"]) for one in (stored, archived)]
-    return "" if same_value(*documents) else "their contents differ"
+    documents = [document_of(one["item"], one["binary"], exact=True) for one in (stored, archived)]
+    return "" if _same(*documents) else "their contents differ"
+
+
+def _same(stored: Any, archived: Any) -> bool:
+    """As `same_value`, but for numbers, of which others write more digits than a float has."""
+    if isinstance(stored, dict):
+        return (
+            isinstance(archived, dict)
+            and stored.keys() == archived.keys()
+            and all(_same(value, archived[name]) for name, value in stored.items())
+        )
+    if isinstance(stored, list):
+        return isinstance(archived, list) and len(stored) == len(archived) and all(map(_same, stored, archived))
+    if isinstance(stored, Decimal):
+        return isinstance(archived, Decimal) and _same_number(stored, archived)
+    return same_value(stored, archived)
+
+
+def _same_number(stored: Decimal, archived: Decimal) -> bool:
+    if stored.is_signed() != archived.is_signed():
+        return False
+    # What is put back from the archive has passed through a float.
+    return stored == archived or stored == Decimal(repr(float(archived)))

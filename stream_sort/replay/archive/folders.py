@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.core.message import MAX_SEQ
-from stream_sort.errors import ArchiveDamaged, FileMissing
+from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
 from stream_sort.replay.archive.manifest import MANIFEST, QUEUES, deletable, first_seq, is_manifest, parse
 from stream_sort.replay.archive.plan import SegmentPlan, stored_plan
 from stream_sort.replay.archive.shelf import Shelf, settled, with_data
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.ranges import Range
 
 AT_ONCE = 16
+STRAY = "no queue's folder has such a name; move it out of the archive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,19 @@ class Folder:
     @property
     def queue(self) -> str:
         """Whose folder it is; empty if that cannot be told: a long name stands in plans only."""
-        return self.planned_for or decode_queue(self.name.removeprefix(QUEUES).rstrip("/")) or ""
+        return "" if self.is_stray else self.planned_for or self._decoded() or ""
+
+    @property
+    def is_stray(self) -> bool:
+        """Whether it has what folders of queues have, and the name of none: somebody has put it there."""
+        try:
+            self._decoded()
+        except InvalidInput:
+            return bool(self.manifests or self.damage is not None or self.unfinished)
+        return False
+
+    def _decoded(self) -> str | None:
+        return decode_queue(self.name.removeprefix(QUEUES).rstrip("/"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput
-from stream_sort.replay.archive.folders import AT_ONCE, folders
+from stream_sort.replay.archive.folders import AT_ONCE, STRAY, folders
 from stream_sort.replay.archive.manifest import (
     DATA,
     LOST,
@@ -161,6 +161,8 @@ class ArchiveOrigin:
         """The manifests among some names; raises at what was lost."""
         there = set(names)
         for folder in folders(names, self.storage.list, self.storage.read):
+            if folder.is_stray:
+                raise ArchiveDamaged(self.storage.address(folder.name), STRAY)
             for name in folder.manifests:
                 data = name.removesuffix(MANIFEST) + DATA
                 if data not in there and not self.storage.exists(data):

@@ -12,13 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from stream_sort.errors import ArchiveDamaged, FileMissing
+from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput, StoreUnavailable
+from stream_sort.replay.archive.difference import first_difference
 from stream_sort.replay.archive.manifest import SEGMENT_LOST, Manifest, RowGroup
 from stream_sort.replay.slots import SLOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from stream_sort.replay.files.readable import Readable
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.ranges import Range
 
@@ -26,6 +28,7 @@ ROW_GROUP_ROWS = 20_000
 # Large messages fill a row group before it has its rows: readers and writers hold one in memory.
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 PIECE_BYTES = 8 * 1024 * 1024
+ATTEMPTS = 5
 COLUMNS = pa.schema([field for field in SLOTS if field.name != "queue"])
 QUEUE = b"stream_sort.queue"
 WRITING: dict[str, Any] = {
@@ -89,7 +92,8 @@ class SegmentWriter:
     def _fitting(self, batch: pa.RecordBatch) -> int:
         """How many rows of the batch belong to the open row group; counts their bytes."""
         batch = batch.slice(0, self._most - self._rows)
-        lengths = pc.fill_null(pc.binary_length(batch.column("item")), 0)
+        item, late = (pc.fill_null(pc.binary_length(batch.column(name)), 0) for name in ("item", "late"))
+        lengths = pc.add(item, late)
         total = pc.sum(lengths).as_py()
         if self._bytes + total < ROW_GROUP_BYTES:
             self._bytes += total
@@ -99,7 +103,8 @@ class SegmentWriter:
         return int(pc.index(reached, value=True).as_py()) + 1
 
     def _close_group(self) -> None:
-        rows = pa.Table.from_batches(self._open)
+        # In one piece: where a page ends would depend on where a batch does.
+        rows = pa.Table.from_batches(self._open).combine_chunks()
         self._writer.write_table(rows, row_group_size=self._rows)
         times = pc.min_max(rows.column("arrived_at")).as_py()
         self._groups.append(RowGroup(rows.column("seq")[0].as_py(), self._rows, times["min"], times["max"]))
@@ -107,14 +112,24 @@ class SegmentWriter:
 
 
 def write_segment(storage: Storage, held: Range, batches: Iterable[pa.RecordBatch]) -> Manifest:
-    """Store the segment of a range, then its manifest; again with the same slots changes nothing."""
-    writer = SegmentWriter(held)
-    for batch in batches:
-        writer.take(batch)
-    manifest, data = writer.finish()
-    storage.write(manifest.data_name, data)
-    storage.write(manifest.name, manifest.text())
-    return manifest
+    """Store the segment of a range, then its manifest; again with the same slots changes nothing.
+
+    Of runs at once that see other late messages, the first one's segment stays, and all write the manifest of that.
+    """
+    manifest, data = _made(held, batches)
+    if storage.put_if_absent(manifest.data_name, data):
+        storage.write(manifest.name, manifest.text())
+        return manifest
+    for _ in range(ATTEMPTS):
+        found = _settled(storage, manifest, data)
+        storage.write(found.name, found.text())
+        # Somebody else may have written over the same remains.
+        if _is_whole(storage, found):
+            return found
+    raise StoreUnavailable(
+        f"{storage.address(manifest.data_name)}: another run of archive writes it at the same time; let that end, and "
+        "run archive again"
+    )
 
 
 def read_segment(storage: Storage, manifest: Manifest, wanted: Range) -> Iterator[pa.RecordBatch]:
@@ -151,9 +166,48 @@ def check_bytes(storage: Storage, manifest: Manifest) -> None:
                 size += len(piece)
     except FileMissing as error:
         raise ArchiveDamaged(name, f"it is missing, and its manifest is there; {SEGMENT_LOST}") from error
-    except OSError as error:
-        raise ArchiveDamaged(name, f"it cannot be read ({error}); {SEGMENT_LOST}") from error
     _check_sum(name, manifest, size, found.hexdigest())
+
+
+def _made(held: Range, batches: Iterable[pa.RecordBatch]) -> tuple[Manifest, bytes]:
+    writer = SegmentWriter(held)
+    for batch in batches:
+        writer.take(batch)
+    return writer.finish()
+
+
+def _settled(storage: Storage, manifest: Manifest, data: bytes) -> Manifest:
+    """The manifest of what is there under a name that was taken; what no run can have made is written over."""
+    there = storage.read(manifest.data_name)
+    if there == data:
+        return manifest
+    found = _by_another(manifest.range, data, there)
+    if found is None:
+        storage.write(manifest.data_name, data)
+    return found or manifest
+
+
+def _by_another(held: Range, data: bytes, there: bytes) -> Manifest | None:
+    """The manifest of a segment that differs by late messages only, which may come at any time; None for others."""
+    try:
+        manifest, again = _made(held, _rows(there))
+        whole = again == there and manifest.rows == len(held)
+        return manifest if whole and first_difference(_rows(data), _rows(there)) is None else None
+    except (pa.ArrowException, OSError, LookupError, ValueError, InvalidInput):
+        return None
+
+
+def _rows(data: bytes) -> Iterator[pa.RecordBatch]:
+    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    yield from file.iter_batches(ROW_GROUP_ROWS, use_threads=False)
+
+
+def _is_whole(storage: Storage, manifest: Manifest) -> bool:
+    try:
+        check_bytes(storage, manifest)
+    except ArchiveDamaged:
+        return False
+    return True
 
 
 def _check_sum(name: str, manifest: Manifest, size: int, sha256: str) -> None:
@@ -163,7 +217,7 @@ def _check_sum(name: str, manifest: Manifest, size: int, sha256: str) -> None:
         raise ArchiveDamaged(name, f"its sha256 is not that of its manifest: its content was changed; {SEGMENT_LOST}")
 
 
-def _opened(storage: Storage, manifest: Manifest, *, whole: bool) -> pa.NativeFile:
+def _opened(storage: Storage, manifest: Manifest, *, whole: bool) -> pa.NativeFile | Readable:
     name = storage.address(manifest.data_name)
     if whole:
         data = storage.read(manifest.data_name)

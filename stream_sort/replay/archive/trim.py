@@ -23,7 +23,9 @@ from stream_sort.replay.table import TableOrigin
 from stream_sort.trimmer import PAGE, Trimmer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from stream_sort.core.records import Cursor
     from stream_sort.ports import ControlStore
@@ -77,10 +79,11 @@ class TrimQueues:
         try:
             archive = ArchiveOrigin(self.storage)
             archive.check_holds(held)
-            found = first_difference(table.read(held), archive.read(held))
+            seen = Seen()
+            found = first_difference(seen.watched(table.read(held)), archive.read(held))
             if found is not None:
                 problem, held = found.problem, replace(held, through=found.seq - 1)
-            return replace(self._delete(held), problem=problem)
+            return replace(self._delete(held, seen.runs), problem=problem)
         except HOPELESS:
             raise
         except NotConsumed:
@@ -89,10 +92,11 @@ class TrimQueues:
         except StreamSortError as error:
             return Trimmed(held.queue, problem=problem or str(error))
 
-    def _delete(self, held: Range) -> Trimmed:
+    def _delete(self, held: Range, compared: Sequence[range]) -> Trimmed:
         stores = self.access.sorter.stores
         trimmer = Trimmer(stores.items, stores.cursors, stores.control(self.control_table))
-        done = trimmer.trim_archived(held.queue, held.after, held.through)
+        # Somebody may have put another message into a slot that was empty when it was to be compared.
+        done = trimmer.trim_archived(held.queue, held.after, held.through, among=compared)
         archived = self._archived_late(held.queue, done.kept)
         # The first late message of a slot stays: what the archive has cannot have changed since it was compared.
         again = sum(stores.items.delete(held.queue, seq - 1, seq, 1) for seq in archived)
@@ -112,6 +116,29 @@ class TrimQueues:
                 if there and same_value(there[0].late, document_of(row["late"], row["binary"])):
                     found.add(row["seq"])
         return found
+
+
+class Seen:
+    """Watches slots go by, in order, and keeps which they were, as runs of seqs."""
+
+    def __init__(self) -> None:
+        self.runs: list[range] = []
+
+    def watched(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches."""
+        for batch in batches:
+            if batch.num_rows:
+                self._take(batch.column("seq"))
+            yield batch
+
+    def _take(self, seqs: pa.Array) -> None:
+        first, last = seqs[0].as_py(), seqs[-1].as_py()
+        whole = last - first + 1 == len(seqs)
+        for run in [range(first, last + 1)] if whole else (range(seq, seq + 1) for seq in seqs.to_pylist()):
+            if self.runs and self.runs[-1].stop == run.start:
+                self.runs[-1] = range(self.runs[-1].start, run.stop)
+            else:
+                self.runs.append(run)
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
-from stream_sort.replay.archive.folders import AT_ONCE, folders
+from stream_sort.replay.archive.folders import AT_ONCE, STRAY, folders
 from stream_sort.replay.archive.manifest import LOST, QUEUES, SEGMENT_LOST, Manifest, folder_of, parse
 from stream_sort.replay.archive.segments import read_segment
-from stream_sort.replay.archive.shelf import SOME, unfinished_notes
+from stream_sort.replay.archive.shelf import unfinished_notes
 from stream_sort.replay.audit.runs import RUNS, RunCollector
 from stream_sort.replay.export.order import Doubles
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -65,6 +65,8 @@ class ArchiveSurvey:
         self.unfinished: list[str] = []
         # Queues with a watermark and no cursor row.
         self.rowless: list[str] = []
+        # Queues that are archived, and no watermark tells how far.
+        self.unmarked: list[str] = []
         self._manifests: list[Manifest] = []
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
@@ -105,6 +107,9 @@ class ArchiveSurvey:
     def _checked(self, names: Iterable[str]) -> Iterator[str]:
         """The manifests among some names; what was planned and finished, and is not there, is noted."""
         for folder in folders(names, self._storage.list, self._storage.read):
+            if folder.is_stray:
+                self.damaged.append(Damaged("", 0, f"{self._storage.address(folder.name)}: {STRAY}"))
+                continue
             if folder.damage is not None:
                 problem = f"{self._storage.address(folder.name)}: {folder.damage.problem}"
                 self.damaged.append(Damaged(folder.queue, 0, problem))
@@ -122,6 +127,21 @@ class ArchiveSurvey:
         for queue, promise in self._promised({*held, *self.unfinished, *(self._queues or ())}).items():
             if queue not in known:
                 self.damaged += _unkept(queue, promise, held.get(queue))
+        if self._promises is not None:
+            self._note_unmarked(self._promises, {queue: end for queue, (_, end) in held.items() if queue not in known})
+
+    def _note_unmarked(self, promises: Promises, ends: Mapping[str, int]) -> None:
+        """Queues of which no watermark tells: what is trimmed must be in the archive all the same."""
+        for queue in promises.unmarked(ends):
+            floor = promises.floors.get(queue)
+            if floor is None or floor <= ends[queue]:
+                self.unmarked.append(queue)
+                continue
+            told = (
+                f"the table is trimmed up to seq {floor}, and the archive, of which it has no watermark, ends at "
+                f"{ends[queue]}: what is between is not in it; restore that from a backup, or from its original"
+            )
+            self.damaged.append(Damaged(queue, floor - ends[queue], told))
 
     def _promised(self, queues: Iterable[str]) -> dict[str, Promise]:
         if self._promises is None:
@@ -136,13 +156,6 @@ class ArchiveSurvey:
         except ArchiveDamaged as error:
             self.damaged.append(Damaged(_queue_of(name), 0, str(error)))
             return None
-
-
-def rowless_notes(queues: Sequence[str]) -> tuple[str, ...]:
-    """What is said of queues that are archived and have no cursor row; a few are named."""
-    told = [f"queue {queue!r} is archived, and its cursor row is lost: see stream-sort recover" for queue in queues]
-    more = len(told) - SOME
-    return (*told[:SOME], f"and {more:,} more queues without their cursor rows") if more > 0 else tuple(told)
 
 
 def _unkept(queue: str, promise: Promise, held: tuple[int, int] | None) -> Iterator[Damaged]:

@@ -151,8 +151,12 @@ class _Audit:
 
     def _archive(self) -> tuple[dict[str, QueueAudit], list[Finding]]:
         from stream_sort.replay.archive.shelf import unfinished_notes  # noqa: PLC0415  # one of three is loaded
-        from stream_sort.replay.audit.archive import ArchiveSurvey, rowless_notes  # noqa: PLC0415  # as above
-        from stream_sort.replay.audit.promised import promised  # noqa: PLC0415  # as above
+        from stream_sort.replay.audit.archive import ArchiveSurvey  # noqa: PLC0415  # as above
+        from stream_sort.replay.audit.promised import (  # noqa: PLC0415  # as above
+            promised,
+            rowless_notes,
+            unmarked_notes,
+        )
 
         storage, named = self._storage(), self.options.queues
         # Watermarks before segments: what is archived meanwhile is no finding.
@@ -161,7 +165,11 @@ class _Audit:
         doubled = [one.queue for one in queues.values() if one.duplicates]
         if doubled:
             _add_conflicts(queues, survey.conflicts(self.spark, doubled))
-        self._notes = unfinished_notes(survey.unfinished) + rowless_notes(survey.rowless)
+        self._notes = (
+            *unfinished_notes(survey.unfinished),
+            *rowless_notes(survey.rowless),
+            *unmarked_notes(survey.unmarked),
+        )
         lost = {*(one.queue for one in survey.damaged), *survey.unfinished}.intersection(named or ())
         queues |= {queue: QueueAudit(queue) for queue in lost if queue not in queues}
         return queues, [Finding(one.queue, "damaged", one.rows, detail=one.problem) for one in survey.damaged]

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stream_sort.replay.archive.options import ArchiveOptions
+from stream_sort.replay.archive.owner import Owner
+from stream_sort.replay.archive.shelf import SOME
 from stream_sort.replay.jobs.origins import access_of
 from stream_sort.replay.selection import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stream_sort.ports.archive import Archived, ArchiveMarks
     from stream_sort.replay.files.storage import Storage
@@ -28,28 +30,62 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What an archive must hold, by its watermarks: `made` are those of the queues with `rows` in the cursor table."""
+    """What an archive must hold, by its watermarks: `made` are those of the queues with rows in the cursor table.
+
+    `floors` tells of all those rows how far the queue is trimmed.
+    """
 
     made: Mapping[str, Promise] = field(default_factory=dict)
-    rows: frozenset[str] = frozenset()
+    floors: Mapping[str, int | None] = field(default_factory=dict)
     marks: ArchiveMarks | None = None
 
     def without_rows(self, queues: Iterable[str]) -> dict[str, Promise]:
         """Those of other queues: a cursor row may be lost, too. No run archives such a queue meanwhile."""
-        wanted = sorted(set(queues) - self.rows)
-        found = self.marks.archived(wanted) if self.marks is not None else {}
+        found = self._marked(set(queues).difference(self.floors))
         return {queue: _promise(mark, -1) for queue, mark in found.items()}
+
+    def unmarked(self, queues: Iterable[str]) -> list[str]:
+        """Those of some archived queues that have no watermark, nor have got one since."""
+        wanted = set(queues).difference(self.made) if self.marks is not None else set()
+        return sorted(wanted.difference(self._marked(wanted)))
+
+    def _marked(self, queues: set[str]) -> dict[str, Archived]:
+        return self.marks.archived(sorted(queues)) if self.marks is not None else {}
 
 
 def promised(source: Source, storage: Storage, queues: tuple[str, ...] | None) -> Promises:
-    """What an archive must hold at least, by the watermarks of its tables; nothing where no control table is named."""
+    """What an archive must hold at least, by the watermarks of its tables; nothing where no control table is named.
+
+    SettingsError for tables that are not those of the archive: they know nothing of it.
+    """
     if not source.control_table:
         return Promises()
     access, only = access_of(source), None if queues is None else frozenset(queues)
-    starts = {cursor.queue: cursor.first_seq - 1 for cursor in access.cursors(Selection(only=only))}
+    Owner.of(access).check(storage)
+    starts, floors = dict[str, int](), dict[str, int | None]()
+    for cursor in access.cursors(Selection(only=only)):
+        starts[cursor.queue], floors[cursor.queue] = cursor.first_seq - 1, cursor.floor
     marks = ArchiveOptions(access, source.control_table, storage).ledgers().marks
     made = {queue: _promise(mark, starts[queue]) for queue, mark in marks.archived(list(starts)).items()}
-    return Promises(made, frozenset(starts), marks)
+    return Promises(made, floors, marks)
+
+
+def rowless_notes(queues: Sequence[str]) -> tuple[str, ...]:
+    """What is said of queues that are archived and have no cursor row; a few are named."""
+    told = [f"queue {queue!r} is archived, and its cursor row is lost: see stream-sort recover" for queue in queues]
+    return _some(told, "without their cursor rows")
+
+
+def unmarked_notes(queues: Sequence[str]) -> tuple[str, ...]:
+    """What is said of queues that are archived, and no watermark tells how far; a few are named."""
+    why = "the archive was copied or moved, or a run has died; run archive, which sets it"
+    told = [f"queue {queue!r} is archived, and no watermark tells how far: {why}" for queue in queues]
+    return _some(told, "without a watermark")
+
+
+def _some(told: list[str], what: str) -> tuple[str, ...]:
+    more = len(told) - SOME
+    return (*told[:SOME], f"and {more:,} more queues {what}") if more > 0 else tuple(told)
 
 
 def _promise(mark: Archived, start: int) -> Promise:

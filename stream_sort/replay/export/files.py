@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stream_sort.errors import ExportDamaged, FileMissing, InvalidInput, StoreError
+from stream_sort.errors import (
+    ExportDamaged,
+    FileMissing,
+    InvalidInput,
+    StoreError,
+    StoreMisconfigured,
+    StoreUnavailable,
+)
 from stream_sort.replay.export.columns import PlainLines
 from stream_sort.replay.export.lines import Unfit, check_lines, items_of, line_schema, parsed, places, slots_of
 from stream_sort.replay.export.manifest import AGAIN
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
 
     from stream_sort.core.message import KeyNames
     from stream_sort.replay.export.manifest import DataFile, Export
+    from stream_sort.replay.files.readable import Readable
 
 # Of compressed bytes, which are about eight times as much text.
 CHUNK = 256 * 1024
@@ -79,7 +87,7 @@ def read_slots(export: Export, file: DataFile, keys: KeyNames) -> Iterator[pa.Re
 class _Source:
     """A file on its way through: sums up what is read of it."""
 
-    raw: pa.NativeFile
+    raw: Readable
     md5: Any = field(default_factory=lambda: hashlib.md5(usedforsecurity=False))
     items: int = 0
 
@@ -98,7 +106,7 @@ class _Source:
 
     def chunks(self) -> Iterator[bytes]:
         """The bytes that were not read yet."""
-        while chunk := bytes(self.raw.read(CHUNK)):
+        while chunk := self.raw.read(CHUNK):
             self.md5.update(chunk)
             yield chunk
 
@@ -128,6 +136,9 @@ def _checked(export: Export, file: DataFile) -> Iterator[_Source]:
         source = _Source(raw)
         try:
             yield source
+        except (StoreUnavailable, StoreMisconfigured):
+            # Storage that fails says nothing of what it holds.
+            raise
         except MALFORMED as error:
             _check_md5(source, file, where)
             raise ExportDamaged(where, str(error) if isinstance(error, Unfit) else f"{error}; {AGAIN}") from error

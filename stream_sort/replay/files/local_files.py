@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from contextlib import contextmanager
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import AccessDenied, FileMissing, StoreMisconfigured
+from stream_sort.errors import AccessDenied, FileMissing, StoreMisconfigured, StoreUnavailable
+from stream_sort.replay.files.readable import Readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
-
 # A writer that dies leaves such a file behind; it is nobody's name.
 UNFINISHED = ".unfinished-"
+# What a disk or a network file system says that fails for now.
+PASSING = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.ECONNRESET})
 
 
 class LocalFiles:
@@ -67,12 +71,13 @@ class LocalFiles:
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
-    def open(self, name: str) -> pa.NativeFile:
+    def open(self, name: str) -> Readable:
         """See Place."""
         from pyarrow import OSFile  # noqa: PLC0415  # a job says what it takes without Spark, too
 
         with self._named(name):
-            return OSFile(str(self._path(name)), "rb")
+            file = OSFile(str(self._path(name)), "rb")
+        return Readable(file, partial(self._named, name))
 
     def delete(self, name: str) -> None:
         """See Place."""
@@ -99,13 +104,15 @@ class LocalFiles:
         except PermissionError as error:
             raise AccessDenied(f"{str(at)!r}: access denied; see who owns it: {error.strerror}") from error
         except OSError as error:
+            if error.errno in PASSING:
+                raise StoreUnavailable(f"{str(at)!r}: {error.strerror}; see to its disk, and try again") from error
             raise StoreMisconfigured(f"{str(at)!r}: {error.strerror or error}; is the address a directory?") from error
 
 
 @contextmanager
 def _beside(path: Path, content: bytes) -> Iterator[Path]:
     """A file with that content, on disk, in the directory of `path`; what is left of it is removed at the end."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make(path.parent)
     temporary = path.parent / f"{UNFINISHED}{uuid.uuid4().hex}"
     try:
         with temporary.open("xb") as file:
@@ -117,6 +124,14 @@ def _beside(path: Path, content: bytes) -> Iterator[Path]:
         _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _make(folder: Path) -> None:
+    """See to it that a folder is there, on disk with all those above it."""
+    absent = list(takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in absent:
+        _sync(made.parent)
 
 
 def _sync(folder: Path) -> None:

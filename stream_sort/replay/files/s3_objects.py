@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -19,11 +19,10 @@ from stream_sort.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
+from stream_sort.replay.files.readable import Readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pyarrow as pa
 
     from stream_sort.errors import StreamSortError
 
@@ -96,10 +95,11 @@ class S3Objects:
                     raise
                 return None
 
-    def open(self, name: str) -> pa.NativeFile:
+    def open(self, name: str) -> Readable:
         """See Place."""
         with self._named(name):
-            return self._files().open_input_file(f"{self._bucket}/{self._prefix}{name}")
+            file = self._files().open_input_file(f"{self._bucket}/{self._prefix}{name}")
+        return Readable(file, partial(self._named, name))
 
     def delete(self, name: str) -> None:
         """See Place."""

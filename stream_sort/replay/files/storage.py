@@ -16,7 +16,7 @@ from stream_sort.errors import InvalidInput, SettingsError, shown
 from stream_sort.replay.files.local_files import LocalFiles
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from stream_sort.replay.files.readable import Readable
 
 S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 # A driver letter or a plain path has no scheme of two letters or more.
@@ -41,7 +41,7 @@ class Place(Protocol):
     def size(self, name: str) -> int | None:
         """The bytes of a file, None if there is none."""
 
-    def open(self, name: str) -> pa.NativeFile:
+    def open(self, name: str) -> Readable:
         """A file for reading at any place; FileMissing if there is none."""
 
     def delete(self, name: str) -> None:
@@ -90,7 +90,7 @@ class Storage:
         """The bytes of a file, None if there is none."""
         return _place(self).size(_checked(name))
 
-    def open(self, name: str) -> pa.NativeFile:
+    def open(self, name: str) -> Readable:
         """A file for reading at any place; FileMissing if there is none."""
         return _place(self).open(_checked(name))
 
