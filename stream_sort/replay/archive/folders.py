@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stream_sort.core.message import MAX_SEQ
@@ -14,7 +14,7 @@ from stream_sort.replay.archive.shelf import Shelf, settled, with_data
 from stream_sort.replay.files.paths import decode_queue, encode_seq
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stream_sort.replay.archive.manifest import Manifest
     from stream_sort.replay.archive.shelf import Damage
@@ -25,13 +25,17 @@ AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """What there is to read of one queue: its manifests, and what is damaged. What a run still writes is left out."""
+    """What there is to read of one queue: its manifests, and what is damaged. What a run still writes is left out.
+
+    `ends` says how far some segments must go, by the names of their manifests: marks tell it, and names do not.
+    """
 
     name: str
     manifests: tuple[str, ...]
     damage: Damage | None
     unfinished: bool
     planned_for: str = ""
+    ends: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def queue(self) -> str:
@@ -108,8 +112,10 @@ def folders(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         plain |= zip(doubtful, pool.map(judged, doubtful), strict=True)
     for folder, shelf in plain.items():
-        manifests = tuple(f"{folder}{encode_seq(first)}{MANIFEST}" for first in shelf.readable)
-        yield Folder(folder, manifests, shelf.damage(), shelf.is_unfinished, shelf.queue)
+        names_of = {first: f"{folder}{encode_seq(first)}{MANIFEST}" for first in shelf.readable}
+        ends = {names_of[first]: through for first, through in shelf.ends.items() if first in names_of}
+        manifests = tuple(names_of.values())
+        yield Folder(folder, manifests, shelf.damage(), shelf.is_unfinished, shelf.queue, ends)
 
 
 def _told(first: int, error: ArchiveDamaged | FileMissing) -> str:

@@ -90,6 +90,12 @@ class Shelf:
         return min((*self.plans[:1], *(mark.first for mark in self.finished[:1])), default=None)
 
     @property
+    def ends(self) -> dict[int, int]:
+        """Where the last segments of finished plans must end, by where they begin."""
+        last = ((mark, bisect_right(self.segments, mark.through) - 1) for mark in self._marks.values())
+        return {self.segments[at]: mark.through for mark, at in last if at >= 0 and self.segments[at] >= mark.first}
+
+    @property
     def readable(self) -> tuple[int, ...]:
         """The segments but for those of an unfinished plan: they come in any order, and may never be all there."""
         if not self.plans or self.plans[-1] in self._marks:
