@@ -131,7 +131,7 @@ class Ledgers:
         queues = [cursor.queue for cursor in cursors]
         marks = self.marks.archived(queues)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            shelves = list(pool.map(self._shelf, cursors))
+            shelves = list(pool.map(lambda cursor: self._shelf(cursor, marks.get(cursor.queue)), cursors))
         rows = {consumer.name: self.control.checkpoints(consumer.name, queues) for consumer in consumers}
         for cursor, shelf in zip(cursors, shelves, strict=True):
             queue = cursor.queue
@@ -150,9 +150,13 @@ class Ledgers:
         found = replace(due, after=after, lost=lost, damage=damage, begin=shelf.begin, unplanned=unplanned)
         return replace(found, unfinished=shelf.unfinished, unmarked=shelf.unmarked)
 
-    def _shelf(self, cursor: Cursor) -> Shelf:
+    def _shelf(self, cursor: Cursor, mark: Archived | None) -> Shelf:
         folder = folder_of(cursor.queue)
-        looker = Looker(self.storage.read, partial(is_written, self.storage), cursor.position)
+        began = None if mark is None else cursor.first_seq - 1 if mark.began is None else mark.began
+        # What is trimmed was archived, though the watermark may be older than that.
+        reached = max([cursor.start, *([] if mark is None else [mark.watermark])])
+        written = partial(is_written, self.storage)
+        looker = Looker(self.storage.read, written, cursor.position, began, reached)
 
         def look() -> Shelf:
             return looker.look(folder, with_data(self.storage.list(folder)))

@@ -90,6 +90,11 @@ class Shelf:
         return min((*self.plans[:1], *(mark.first for mark in self.finished[:1])), default=None)
 
     @property
+    def begins(self) -> list[int]:
+        """Where its plans begin, those included of which only the marks are left."""
+        return sorted({*self._marks, *self.plans})
+
+    @property
     def ends(self) -> dict[int, int]:
         """Where the last segments of finished plans must end, by where they begin."""
         last = ((mark, bisect_right(self.segments, mark.through) - 1) for mark in self._marks.values())
