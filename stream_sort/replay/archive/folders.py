@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.core.message import MAX_SEQ
@@ -106,6 +106,26 @@ class Looker:
 
     def _is_whole(self, plan: SegmentPlan, there: set[int]) -> bool:
         return all(held.after + 1 in there for held in plan.segments) and all(map(self.is_written, plan.segments))
+
+
+def with_true_end(shelf: Shelf, folder: str, read: Callable[[str], bytes]) -> Shelf:
+    """The shelf once it is known whether its last segment ends where the last mark says: a new plan begins there.
+
+    A manifest that cannot be read is named by whoever reads the segment.
+    """
+    mark = max(shelf.finished, default=None)
+    last = max(shelf.ends.items(), default=None)
+    if mark is None or last is None or last[1] != mark.through:
+        return shelf
+    name = f"{folder}{encode_seq(last[0])}{MANIFEST}"
+    try:
+        through = parse(read(name), name, name).through
+    except (ArchiveDamaged, FileMissing):
+        return shelf
+    if through == mark.through:
+        return shelf
+    told = f"the last segment ends at seq {through}, and the mark {mark.file_name} says {mark.through}"
+    return replace(shelf, short={mark.first: told})
 
 
 def folders(
