@@ -184,3 +184,18 @@ def test_a_plan_that_is_lost_between_others_is_made_again_from_its_segments(
     assert {name: content for name, content in files(given).items() if name in whole} == {
         name: content for name, content in whole.items() if name != "queues/q-q/plans/0000000000000000080.json"
     }
+
+
+@pytest.mark.parametrize("lost", ["plans/0000000000000000000.", "plans/0000000000000000040.", "/plans/"])
+def test_lost_plans_of_a_trimmed_queue_stop_no_archive_while_all_segments_are_there(
+    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions, lost: str
+) -> None:
+    trimming = replace(options, trim=True)
+    before = runs(trimming, spark, sorter, 39, 79)
+    lose(options, lost)
+    fill(sorter, range(80, 100))
+    report = archive(replace(trimming, segment_rows=7), spark)
+    assert (report.complete, report.totals["rows"], report.totals["trimmed"]) == (True, 20, 20)
+    assert before.items() <= files(options).items()
+    assert read(options) == list(range(100))
+    assert audited(options).complete

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,9 @@ from stream_sort.errors import SettingsError
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run
 from stream_sort.replay.archive.manifest import folder_of
 from stream_sort.replay.backfill.job import backfill
-from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
+from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions, backfill_parser, options_of
 from stream_sort.replay.jobs.options import Source
-from tests.spark.archives import archive_in, audited
+from tests.spark.archives import archive_in, audited, files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,3 +157,72 @@ def test_a_run_that_is_lost_shows_though_the_cursor_row_is_lost_as_well(
         assert found == there
         assert "queue 'q' is archived, and its cursor row is lost: see stream-sort recover" in report.notes
     assert audited(trimming, "sound").complete
+
+
+def test_what_is_put_back_after_a_trim_as_the_refusal_says_is_archived_on(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions, dynamodb: Any, tmp_path: Path
+) -> None:
+    fill(sorter, range(20))
+    archive(trimming, spark)
+    backup = Backup(dynamodb, trimming)
+    fill(sorter, range(20, 40))
+    archive(trimming, spark)
+    backup.restore(*KEYS)
+    with pytest.raises(SettingsError, match="put back what is archived") as refused:
+        archive(trimming, spark)
+    told = str(refused.value)
+    command = told[told.index("(backfill ") + len("(backfill ") : told.index(")", told.index("(backfill "))]
+    access = trimming.access
+    for given in (access.items_table, access.cursor_table, str(tmp_path / "progress")):
+        command = command.replace("...", given, 1)
+    place = ["--endpoint-url", str(access.endpoint_url), "--region", str(access.region)]
+    assert backfill(options_of(backfill_parser().parse_args([*shlex.split(command), *place])), spark).complete
+    report = archive(trimming, spark)
+    assert (report.complete, report.totals["trimmed"]) == (True, 20)
+    assert (stored(sorter), audited(trimming).complete) == ((39,), True)
+
+
+def test_an_unfinished_plan_of_other_messages_is_not_followed_beyond_what_is_released(
+    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions, dynamodb: Any
+) -> None:
+    fill(sorter, range(40))
+    archive(options, spark)
+    backup = Backup(dynamodb, options)
+    fill(sorter, range(40, 80))
+    archive(options, spark)
+    # It died half way.
+    for name in options.storage.list(folder_of("q")):
+        if "0000000000000000050." in name or "plans/0000000000000000040.0" in name:
+            options.storage.delete(name)
+    backup.restore(*KEYS)
+    fill(sorter, range(40, 60), "new")
+    fill(sorter, range(10), queue="sound")
+    before = files(options)
+    for run in (lambda: dry_run(options), lambda: archive(options, spark)):
+        report = run()
+        assert [row["queue"] for row in report.queues if row["problem"]] == ["q"]
+        assert "is planned in" in report.queues[0]["problem"]
+    assert {name: content for name, content in files(options).items() if "q-sound" not in name} == before
+    # As it says.
+    for name in options.storage.list(folder_of("q")):
+        if int(name.rpartition("/")[2][:19]) >= 40:
+            options.storage.delete(name)
+    assert archive(replace(options, trim=True), spark).complete
+    assert audited(options).complete
+
+
+def test_a_stray_mark_beyond_what_is_released_stops_no_other_queue(
+    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    fill(sorter, range(40))
+    archive(options, spark)
+    fill(sorter, range(10), queue="sound")
+    stray = "queues/q-q/plans/0000000000000000040.0000000000000000099.6.done"
+    options.storage.write(stray, b"x")
+    report = archive(options, spark)
+    assert [(row["queue"], row["rows"], bool(row["problem"])) for row in report.queues] == [
+        ("q", 0, True),
+        ("sound", 10, False),
+    ]
+    options.storage.delete(stray)
+    assert archive(options, spark).complete

@@ -14,6 +14,7 @@ from stream_sort.replay.archive.options import ArchiveOptions
 from stream_sort.replay.archive.plan import SegmentPlan, fix, mark_finished
 from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.ranges import Range
 from stream_sort.replay.table import TableOrigin
 from tests.unit.faulty import Faulty, message
 
@@ -50,8 +51,14 @@ def options(sorter: StreamSorter, tmp_path: Path) -> ArchiveOptions:
     return options
 
 
-def row(sorter: StreamSorter) -> Cursor:
-    found = sorter.stores.cursors.get("q")
+def lose(options: ArchiveOptions, *parts: str) -> None:
+    for name in options.storage.list("queues/"):
+        if any(part in name for part in parts):
+            options.storage.delete(name)
+
+
+def row(sorter: StreamSorter, queue: str = "q") -> Cursor:
+    found = sorter.stores.cursors.get(queue)
     assert found is not None
     return found
 
@@ -78,7 +85,7 @@ def test_what_was_released_and_archived_since_its_row_was_read_is_not_beyond(
     sorter: StreamSorter, options: ArchiveOptions
 ) -> None:
     found = due(options, replace(row(sorter), position=12))
-    assert (found.problem, found.after) == ("", 9)
+    assert (found.problem, found.after) == ("", 19)
 
 
 def test_a_watermark_below_what_is_trimmed_is_moved_to_where_the_archive_ends(
@@ -88,8 +95,136 @@ def test_a_watermark_below_what_is_trimmed_is_moved_to_where_the_archive_ends(
     found = due(options, row(sorter))
     assert (found.problem, found.after, found.lost, found.lacks_watermark) == ("", 19, None, True)
     # Nothing proves it where something is lost.
-    options.storage.delete(SegmentPlan("q", 9, (19,)).mark)
-    options.storage.delete(SegmentPlan("q", 9, (19,)).name)
+    lose(options, "/plans/0000000000000000010.", "q-q/0000000000000000010.")
     found = due(options, row(sorter))
     assert (found.after, found.lacks_watermark) == (9, False)
     assert "archived up to seq 9 and trimmed up to 15" in found.problem
+
+
+def test_an_archive_that_is_whole_is_archived_to_its_end_though_its_watermark_falls_into_a_plan(
+    sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    # One plan in the place of two: the watermark of the first run is inside it.
+    lose(options, "/plans/")
+    whole = SegmentPlan("q", -1, (4, 9, 19))
+    fix(options.storage, whole)
+    for marked in (False, True):
+        if marked:
+            mark_finished(options.storage, whole)
+        found = due(options, row(sorter))
+        assert (found.after, found.lost, found.problem, len(found.range)) == (19, None, "", 0)
+        assert found.lacks_watermark
+
+
+def test_no_plan_goes_over_a_later_plan_or_mark(sorter: StreamSorter, options: ArchiveOptions) -> None:
+    sorter.put_many(map(message, range(20, 40)))
+    fix(options.storage, SegmentPlan("q", 29, (39,)))
+    lose(options, "/plans/0000000000000000000.", "q-q/0000000000000000000.")
+    for gone, through in (("none", 9), ("/plans/0000000000000000010.json", 9), ("/plans/0000000000000000010.", 29)):
+        lose(options, gone)
+        found = due(options, row(sorter))
+        assert found.step(Range("q", -1, 50)) == Range("q", -1, through)
+        assert found.step(Range("q", 15, 50)) == Range("q", 15, 29)
+        assert found.step(Range("q", 15, 25)) == Range("q", 15, 25)
+    assert found.step(Range("q", 39, 50)) == Range("q", 39, 50)
+
+
+def test_no_plan_goes_over_the_end_of_the_mark_that_stands_where_it_begins(
+    sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    lose(options, "/plans/0000000000000000010.json")
+    assert due(options, row(sorter)).step(Range("q", 9, 50)) == Range("q", 9, 19)
+
+
+@pytest.mark.parametrize("lost", ["/plans/0000000000000000000.", "/plans/0000000000000000010.", "/plans/"])
+def test_lost_plans_of_a_trimmed_queue_are_made_again_from_their_segments(
+    sorter: StreamSorter, options: ArchiveOptions, lost: str
+) -> None:
+    options.ledgers().marks.set_watermark("q", 9, 19, began=-1)
+    sorter.stores.cursors.set_floor("q", 15)
+    lose(options, lost)
+    found = due(options, row(sorter))
+    assert (found.problem, found.after, found.lost, found.began) == ("", 19, None, -1)
+    made = {plan.first: plan.ends for plan in found.shelf.unmarked}
+    assert made == {"/plans/": {0: (4, 9, 19)}, "/plans/0000000000000000000.": {0: (4, 9)}}.get(lost, {10: (19,)})
+
+
+def test_a_lost_plan_is_made_again_as_far_as_is_trimmed_though_the_watermark_is_older(
+    sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    sorter.stores.cursors.set_floor("q", 15)
+    lose(options, "/plans/0000000000000000010.")
+    found = due(options, row(sorter))
+    assert (found.problem, found.after, found.lost, found.lacks_watermark) == ("", 19, None, True)
+
+
+@pytest.mark.parametrize("name", ["0000000000000000000", "0000000000000000010"])
+def test_lost_plans_are_not_made_again_where_a_segment_is_lost(
+    sorter: StreamSorter, options: ArchiveOptions, name: str
+) -> None:
+    options.ledgers().marks.set_watermark("q", 9, 19, began=-1)
+    sorter.stores.cursors.set_floor("q", 15)
+    lose(options, f"/plans/{name}.", f"q-q/{name}.parquet")
+    assert due(options, row(sorter)).problem
+
+
+def both(options: ArchiveOptions, sorter: StreamSorter) -> dict[str, Due]:
+    """How the queue stands, and one beside it."""
+    sorter.put_many({"queue": "sound", "seq": seq} for seq in range(5))
+    found = options.ledgers().due([row(sorter), row(sorter, "sound")])
+    return {one.queue: one for one in found}
+
+
+def test_an_unfinished_plan_beyond_what_is_released_is_the_problem_of_its_queue(
+    sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    fix(options.storage, SegmentPlan("q", 19, (29, 39)))
+    found = both(options, sorter)
+    assert (found["sound"].problem, len(found["sound"].range)) == ("", 5)
+    told = found["q"].problem
+    assert "is planned in" in told
+    assert "up to seq 39, and released up to 19 only" in told
+    assert "Where nothing from seq 20 on was trimmed, all files of the queue from there on may be deleted" in told
+    # What was released and planned since the row was read is not beyond.
+    sorter.put_many(map(message, range(20, 40)))
+    assert due(options, replace(row(sorter), position=19)).problem == ""
+
+
+def test_a_stray_mark_beyond_what_is_released_is_the_problem_of_its_queue(
+    sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    stray = SegmentPlan("q", 19, (29, 99)).mark
+    options.storage.write(stray, b"x")
+    for lost in ("none", "q-q/0000000000000000000.parquet"):
+        lose(options, lost)
+        found = both(options, sorter)
+        assert (found["sound"].problem, len(found["sound"].range)) == ("", 5)
+        assert f"the mark {stray.rpartition('/')[2]} may be deleted instead" in found["q"].problem
+    options.storage.delete(stray)
+    assert due(options, row(sorter)).problem == ""
+
+
+def test_an_archive_beyond_what_is_released_names_the_command_that_puts_back_what_is_not_trimmed(
+    sorter: StreamSorter, options: ArchiveOptions, client: Faulty
+) -> None:
+    sorter.stores.cursors.set_floor("q", 4)
+    key = {"queue": {"S": "q"}}
+    change = {"UpdateExpression": "SET #at = :at", "ExpressionAttributeNames": {"#at": "seq"}}
+    client.update_item(TableName="Cursor", Key=key, ExpressionAttributeValues={":at": {"N": "12"}}, **change)
+    with pytest.raises(SettingsError, match=r"backfill --archive \S+ --queue q --from-seq 5 --sink table --to-items-t"):
+        due(options, row(sorter))
+
+
+@pytest.mark.parametrize(("floor", "problem"), [(-1, ""), (15, "the archive is damaged: from seq 10 on, the last seg")])
+def test_a_last_segment_that_ends_before_its_mark_is_written_again_or_named(
+    sorter: StreamSorter, options: ArchiveOptions, floor: int, problem: str
+) -> None:
+    options.ledgers().marks.set_watermark("q", 9, 19, began=-1)
+    held = Range("q", 9, 14)
+    write_segment(options.storage, held, TableOrigin(ACCESS).read(held))
+    if floor >= 0:
+        sorter.stores.cursors.set_floor("q", floor)
+    found = due(options, row(sorter))
+    assert (found.after, found.lost) == (9, 19)
+    assert found.problem.startswith(problem)
+    assert bool(found.problem) == bool(problem)

@@ -10,6 +10,7 @@ from stream_sort.core.records import Cursor
 from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.due import Due
 from stream_sort.replay.archive.report import Accounts, planned
+from stream_sort.replay.archive.shelf import Shelf
 from stream_sort.replay.jobs.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def test_what_was_trimmed_before_it_could_be_archived_is_not_called_archived(rep
 
 @pytest.mark.parametrize("report", [done, asked])
 def test_an_archive_that_begins_behind_a_trim_says_so(report: Callable[[Due], Report]) -> None:
-    due = Due(row(position=19, first_seq=5, floor=5), after=19, consumed=19, mark=Archived(19, 5), begin=6)
+    due = Due(
+        row(position=19, first_seq=5, floor=5), after=19, consumed=19, mark=Archived(19, 5), shelf=Shelf((6,), (), ())
+    )
     told = report(due)
     assert told.queues[0]["archived_through"] == 19
     assert "queue 'q': the archive begins at seq 6; seq 5 was trimmed before and is in no segment" in told.notes
@@ -48,7 +51,9 @@ def test_an_archive_that_begins_behind_a_trim_says_so(report: Callable[[Due], Re
 
 @pytest.mark.parametrize("report", [done, asked])
 def test_what_was_archived_before_it_was_trimmed_needs_no_note(report: Callable[[Due], Report]) -> None:
-    told = report(Due(row(position=19, floor=10), after=19, consumed=19, mark=Archived(19, -1), begin=0))
+    told = report(
+        Due(row(position=19, floor=10), after=19, consumed=19, mark=Archived(19, -1), shelf=Shelf((0,), (), ()))
+    )
     assert told.queues[0]["archived_through"] == 19
     assert not any("segment" in note for note in told.notes)
 
@@ -70,6 +75,6 @@ def test_of_many_queues_that_were_trimmed_before_a_few_are_named() -> None:
 def test_a_dry_run_ends_with_a_forecast() -> None:
     due = Due(row(position=9), after=-1, consumed=9)
     assert asked(due).text().splitlines()[-1] == "archive: a run would be complete, as far as is known now"
-    gone = Due(row(position=9, floor=5), after=2, consumed=9, mark=Archived(2, -1), begin=0)
+    gone = Due(row(position=9, floor=5), after=2, consumed=9, mark=Archived(2, -1), shelf=Shelf((0,), (), ()))
     assert asked(gone).text().splitlines()[-1] == "archive: a run would NOT be complete"
     assert done(due).text().splitlines()[-1] == "archive: complete (1.0 s)"

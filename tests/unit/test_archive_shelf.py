@@ -212,3 +212,49 @@ def test_unfinished_runs_are_told_of_queue_by_queue_but_not_of_thousands() -> No
     assert "run archive again" in told
     many = unfinished_notes(map(str, range(1_000)))
     assert (len(many), many[-1]) == (6, "and 995 more queues with a run of archive that is not finished")
+
+
+@pytest.mark.parametrize("ends", [(19, 29), (19, 29, 39)])
+@pytest.mark.parametrize("kept", ["plan", "mark", "both"])
+def test_plans_that_overlap_are_called_so_and_the_files_named_that_may_be_deleted(
+    ends: tuple[int, ...], kept: str
+) -> None:
+    plan, inner = SegmentPlan("q", -1, (9, 19, 29)), SegmentPlan("q", 9, ends)
+    files = {"plan": [inner.name], "mark": [inner.mark], "both": [inner.mark, inner.name]}[kept]
+    held = [*names(plan), *names(inner)[: 2 * len(ends)]]
+    # A segment has one name, whoever planned it.
+    found = sorted({*held, *files})
+    content = {plan.name: plan.text(), inner.name: inner.text()}
+    (folder,) = folders(found, lambda _: found, content.__getitem__)
+    assert folder.damage is not None
+    assert (folder.damage.after, folder.damage.planned) == (29, False)
+    told = "the plan from seq 10 on overlaps the one from seq 0 on, which goes to seq 29"
+    assert told in folder.damage.problem
+    named = " and ".join("plans/" + name.rpartition("/")[2] for name in files)
+    assert f"{named} may be deleted" in folder.damage.problem
+    # As it says.
+    assert of_names_with(sorted(set(held)), content).damage is None
+
+
+def of_names_with(found: list[str], content: dict[str, bytes]) -> Folder:
+    (folder,) = folders(found, lambda _: found, content.__getitem__)
+    return folder
+
+
+def test_a_mark_of_nothing_is_none() -> None:
+    assert Shelf.of([*WHOLE, folder_of("q") + "plans/" + Finished(60, 59, 0).file_name]).finished[-1] == THIRD.finished
+
+
+def test_what_marks_say_of_the_ends_of_segments_goes_with_their_manifests() -> None:
+    last = [segment_name(plan.segments[-1]) + ".json" for plan in (FIRST, SECOND, THIRD)]
+    assert of_names(WHOLE).ends == dict(zip(last, (9, 29, 59), strict=True))
+    # That of an unfinished plan is not read.
+    assert of_names(left_without(THIRD.mark, segment_name(THIRD.segments[0]) + ".json")).ends.keys() == {*last[:2]}
+
+
+def test_a_plan_that_a_mark_or_another_plan_contradicts_is_not_followed() -> None:
+    shelf = without(SECOND.name)
+    assert shelf.refusal(SECOND) == ""
+    assert f"the mark {SECOND.finished.file_name}" in shelf.refusal(SegmentPlan("q", 9, (19, 29)))
+    assert "overlaps" in shelf.refusal(SegmentPlan("q", -11, (19,)))
+    assert shelf.refusal(SegmentPlan("q", 59, (99,))) == ""

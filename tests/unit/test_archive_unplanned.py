@@ -51,7 +51,7 @@ def test_segments_without_a_plan_are_found_by_their_manifests(storage: Storage) 
     held = write(storage, (-1, 9), (9, 19), (19, 24), (30, 34))
     assert unplanned(storage, Range("q", -1, 40), None, 40) == held
     assert unplanned(storage, Range("q", 9, 15), None, 40) == held[1:]
-    assert unplanned(storage, Range("q", 9, 29), 30, 40) == held[1:3]
+    assert unplanned(storage, Range("q", 9, 29), 29, 40) == held[1:3]
     assert unplanned(storage, Range("q", 34, 40), None, 40) == []
     fix(storage, SegmentPlan("q", 9, (19,)))
     assert unplanned(storage, Range("q", 9, 15), None, 40) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import first_checkpoint
 from stream_sort.errors import SettingsError
-from stream_sort.replay.archive.folders import AT_ONCE, Looker
-from stream_sort.replay.archive.manifest import folder_of
+from stream_sort.replay.archive.folders import AT_ONCE, Looker, with_true_end
+from stream_sort.replay.archive.manifest import deletable, folder_of
 from stream_sort.replay.archive.plan import is_written
-from stream_sort.replay.archive.shelf import settled, with_data
+from stream_sort.replay.archive.shelf import Shelf, settled, with_data, without_plan
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from stream_sort.core.records import Cursor
     from stream_sort.ports import ControlStore, CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
-    from stream_sort.replay.archive.plan import SegmentPlan
-    from stream_sort.replay.archive.shelf import Damage, Shelf
+    from stream_sort.replay.archive.shelf import Damage
     from stream_sort.replay.files.storage import Storage
 
 TOGETHER = 100
+EMPTY = Shelf((), (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,8 @@ class Due:
 
     `mark` is None where the control table has none; `held_by` is the consumer that is furthest behind. Where the
     archive has lost something, `after` is before that, and `lost` how far it went; what it was may be known.
-    `unfinished` is where a plan begins that is not finished, `unmarked` are those that only lack their marks. `begin`
-    is where the first plan begins that is there, and `unplanned` whether segments may lie beyond `after` whose plan
-    was lost.
+    `unplanned` is whether segments may lie beyond `after` whose plan was lost, and `beyond` what is wrong with a plan
+    or a mark that goes further than the queue is released.
     """
 
     cursor: Cursor
@@ -47,10 +47,9 @@ class Due:
     held_by: str = ""
     lost: int | None = None
     damage: Damage | None = None
-    unfinished: int | None = None
-    unmarked: tuple[SegmentPlan, ...] = ()
-    begin: int | None = None
+    shelf: Shelf = EMPTY
     unplanned: bool = False
+    beyond: str = ""
 
     @property
     def queue(self) -> str:
@@ -60,7 +59,7 @@ class Due:
     @property
     def began(self) -> int:
         """After which seq the archive begins: what is stored up to there is none of its."""
-        known = [self.after, *([] if self.begin is None else [self.begin - 1])]
+        known = [self.after, *(first - 1 for first in self.shelf.begins[:1])]
         return min([*known, *([] if self.mark is None or self.mark.began is None else [self.mark.began])])
 
     @property
@@ -76,16 +75,12 @@ class Due:
     @property
     def unmarked_segments(self) -> int:
         """The segments of plans that only lack their marks; those beyond `after` are yet to be counted."""
-        return sum(len(plan.ends) for plan in self.unmarked if plan.through <= self.after)
+        return sum(len(plan.ends) for plan in self.shelf.unmarked if plan.through <= self.after)
 
     def step(self, wanted: Range) -> Range:
-        """What one plan may hold of a range: none goes over the first one that is there."""
-        ahead = self.ahead(wanted)
-        return wanted if ahead is None else Range(wanted.queue, wanted.after, min(wanted.through, ahead - 1))
-
-    def ahead(self, wanted: Range) -> int | None:
-        """Where the first plan begins, if that is behind the beginning of a range."""
-        return None if self.begin is None or wanted.after >= self.begin - 1 else self.begin
+        """What one plan may hold of a range: none goes over another plan, or the mark of one."""
+        room = self.shelf.room(wanted.after)
+        return wanted if room is None else Range(wanted.queue, wanted.after, min(wanted.through, room))
 
     @property
     def range(self) -> Range:
@@ -98,11 +93,11 @@ class Due:
         """What keeps the archive from going on; empty if nothing does."""
         if self.damage is not None and (self.after < self.cursor.start or not self.damage.planned):
             return f"the archive is damaged: {self.damage.problem}"
-        if self.after >= self.cursor.start:
-            return ""
-        if self.unfinished is not None:
+        if self.beyond or self.after >= self.cursor.start:
+            return self.beyond
+        if self.shelf.unfinished is not None:
             return (
-                f"it is trimmed up to seq {self.cursor.start}, and the plan from seq {self.unfinished} on is not "
+                f"it is trimmed up to seq {self.cursor.start}, and the plan from seq {self.shelf.unfinished} on is not "
                 "marked as finished, nor are all its segments there. Put them back from a backup"
             )
         return (
@@ -131,7 +126,7 @@ class Ledgers:
         queues = [cursor.queue for cursor in cursors]
         marks = self.marks.archived(queues)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            shelves = list(pool.map(self._shelf, cursors))
+            shelves = list(pool.map(lambda cursor: self._shelf(cursor, marks.get(cursor.queue)), cursors))
         rows = {consumer.name: self.control.checkpoints(consumer.name, queues) for consumer in consumers}
         for cursor, shelf in zip(cursors, shelves, strict=True):
             queue = cursor.queue
@@ -145,33 +140,61 @@ class Ledgers:
         """How a queue stands, once the archive was looked at."""
         damage = shelf.damage(due.mark.began if due.mark else None)
         after, lost = _archived(due, shelf, damage)
-        self._check_end(due.cursor, max(one for one in (after, lost, shelf.end) if one is not None))
+        self._check_end(due, shelf)
         unplanned = lost is not None or any(first > after for first in shelf.segments[-1:])
-        found = replace(due, after=after, lost=lost, damage=damage, begin=shelf.begin, unplanned=unplanned)
-        return replace(found, unfinished=shelf.unfinished, unmarked=shelf.unmarked)
+        found = replace(due, after=after, lost=lost, damage=damage, shelf=shelf, unplanned=unplanned)
+        return replace(found, beyond=self._beyond(due.cursor, shelf))
 
-    def _shelf(self, cursor: Cursor) -> Shelf:
+    def _shelf(self, cursor: Cursor, mark: Archived | None) -> Shelf:
         folder = folder_of(cursor.queue)
-        looker = Looker(self.storage.read, partial(is_written, self.storage), cursor.position)
+        began = None if mark is None else cursor.first_seq - 1 if mark.began is None else mark.began
+        # What is trimmed was archived, though the watermark may be older than that.
+        reached = max([cursor.start, *([] if mark is None else [mark.watermark])])
+        written = partial(is_written, self.storage)
+        looker = Looker(self.storage.read, written, cursor.position, began, reached)
 
         def look() -> Shelf:
-            return looker.look(folder, with_data(self.storage.list(folder)))
+            found = looker.look(folder, with_data(self.storage.list(folder)))
+            return with_true_end(found, folder, self.storage.read)
 
         return settled(look(), look)
 
-    def _check_end(self, cursor: Cursor, end: int) -> None:
+    def _check_end(self, due: Due, shelf: Shelf) -> None:
         """Whatever the watermark says: what lies beyond the position may be other messages than those to come."""
+        ends = {mark.through for mark in shelf.finished}.difference(mark.through for mark in shelf.strays)
+        end = max([*ends, *([] if due.mark is None else [due.mark.watermark])], default=due.cursor.position)
+        if self._is_beyond(due.cursor, end):
+            raise SettingsError(f"{self._told(due.cursor, 'archived', end)}; else begin another archive")
+
+    def _beyond(self, cursor: Cursor, shelf: Shelf) -> str:
+        """A plan that nobody has finished, or a mark alone, tells of its queue only."""
+        for mark in shelf.strays:
+            if self._is_beyond(cursor, mark.through):
+                return f"a mark goes beyond what is released, to seq {mark.through}; {without_plan(mark)}"
+        first = shelf.unfinished
+        end = cursor.position if first is None else shelf.through.get(first, cursor.position)
+        if first is None or not self._is_beyond(cursor, end):
+            return ""
+        return f"{self._told(cursor, 'planned', end)}. {deletable(first)}"
+
+    def _is_beyond(self, cursor: Cursor, end: int) -> bool:
         if end <= cursor.position:
-            return
+            return False
         # What was released and archived since the row was read is no other table's.
         row = self.cursors.get(cursor.queue)
-        if row is None or end > row.position:
-            raise SettingsError(
-                f"queue {cursor.queue!r} is archived in {self.storage.uri} up to seq {end}, and released up to "
-                f"{cursor.position} only; is it the archive of other tables? If these were restored to an earlier "
-                "time, and no other messages have come since, put back what is archived (backfill --archive ... "
-                "--sink table); else begin another archive"
-            )
+        return row is None or end > row.position
+
+    def _told(self, cursor: Cursor, what: str, end: int) -> str:
+        # A table takes nothing back that was trimmed.
+        command = (
+            f"backfill --archive {shlex.quote(self.storage.uri)} --queue {shlex.quote(cursor.queue)} --from-seq "
+            f"{cursor.start + 1} --sink table --to-items-table ... --to-cursor-table ... --checkpoint ..."
+        )
+        return (
+            f"queue {cursor.queue!r} is {what} in {self.storage.uri} up to seq {end}, and released up to "
+            f"{cursor.position} only; is it the archive of other tables? If these were restored to an earlier time, "
+            f"and no other messages have come since, put back what is archived ({command})"
+        )
 
 
 def _archived(due: Due, shelf: Shelf, damage: Damage | None) -> tuple[int, int | None]:
@@ -185,10 +208,8 @@ def _archived(due: Due, shelf: Shelf, damage: Damage | None) -> tuple[int, int |
         return (due.cursor.start if end is None else end), None
     if end is None:
         return (due.cursor.first_seq - 1 if mark.began is None else mark.began), mark.watermark
-    if mark.watermark < min(end, due.cursor.start):
-        # What is trimmed was archived: the watermark is older than that. Marks tell how far it went.
-        return end, None
-    return min(end, mark.watermark), (mark.watermark if end < mark.watermark else None)
+    # A watermark may be older than what is finished, and fall into a plan: a new one must not begin there.
+    return end, (mark.watermark if end < mark.watermark else None)
 
 
 def _checkpoint(consumer: Subscription, row: Checkpoint | None, cursor: Cursor) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.core.message import MAX_SEQ
@@ -14,7 +14,7 @@ from stream_sort.replay.archive.shelf import Shelf, settled, with_data
 from stream_sort.replay.files.paths import decode_queue, encode_seq
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stream_sort.replay.archive.manifest import Manifest
     from stream_sort.replay.archive.shelf import Damage
@@ -26,13 +26,17 @@ STRAY = "no queue's folder has such a name; move it out of the archive"
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """What there is to read of one queue: its manifests, and what is damaged. What a run still writes is left out."""
+    """What there is to read of one queue: its manifests, and what is damaged. What a run still writes is left out.
+
+    `ends` says how far some segments must go, by the names of their manifests: marks tell it, and names do not.
+    """
 
     name: str
     manifests: tuple[str, ...]
     damage: Damage | None
     unfinished: bool
     planned_for: str = ""
+    ends: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def queue(self) -> str:
@@ -56,7 +60,8 @@ class Folder:
 class Looker:
     """Looks at a queue's folder, and reads its plans where names are not enough. Queues with all their marks cost none.
 
-    A plan that was lost between others is made again from the manifests of its segments, if those are all there.
+    A plan that was lost is made again from the manifests of its segments, if those are all there: between others, and
+    where it is known after which seq the archive `began`, and how far it `reached`, also before and behind them.
 
     `is_written` looks closer at the segments of a plan without a mark; a mark beyond `released` is not believed.
     """
@@ -64,12 +69,14 @@ class Looker:
     read: Callable[[str], bytes]
     is_written: Callable[[Range], bool] = lambda _: True
     released: int = MAX_SEQ
+    began: int | None = None
+    reached: int | None = None
 
     def look(self, folder: str, names: Sequence[str]) -> Shelf:
         """The shelf of a folder with these names, sorted."""
         shelf = Shelf.of(names)
         doubts = shelf.in_doubt(self.released)
-        if not doubts and not shelf.holes:
+        if not doubts and not self._lost(shelf):
             return shelf
         known: list[SegmentPlan] = []
         wrong: dict[int, str] = {}
@@ -81,28 +88,57 @@ class Looker:
         there = {first_seq(name) for name in with_data(names) if is_manifest(name)}
         whole = [plan for plan in known if self._is_whole(plan, there)]
         told = shelf.knowing(known, whole, wrong)
-        made = [plan for hole in told.holes for plan in self._made_again(folder, there, *hole)]
+        made = [plan for hole in self._lost(told) for plan in self._made_again(folder, there, *hole)]
         return shelf.knowing([*known, *made], [*whole, *made], wrong) if made else told
 
-    def _made_again(self, folder: str, there: set[int], after: int, through: int) -> Iterator[SegmentPlan]:
-        """A plan that was lost between two others, if its segments are all there."""
+    def _lost(self, shelf: Shelf) -> list[tuple[int, int, int]]:
+        """Where plans are lost: after which seq, at least up to which, and at most."""
+        found, begins = [(after, through, through) for after, through in shelf.holes], shelf.begins
+        if begins and self.began is not None and begins[0] > self.began + 1:
+            found.append((self.began, begins[0] - 1, begins[0] - 1))
+        end = shelf.end if begins else self.began
+        if end is not None and self.reached is not None and end < self.reached and end + 1 not in begins:
+            found.append((end, self.reached, self.released))
+        return found
+
+    def _made_again(self, folder: str, there: set[int], after: int, least: int, most: int) -> Iterator[SegmentPlan]:
+        """A plan that was lost, if its segments are all there."""
         held: list[Manifest] = []
-        for first in sorted(first for first in there if after < first <= through):
+        end = after
+        for first in sorted(first for first in there if after < first <= least):
             name = f"{folder}{encode_seq(first)}{MANIFEST}"
             try:
                 held.append(parse(self.read(name), name, name))
             except (ArchiveDamaged, FileMissing):
                 return
-        ends = [after, *(one.through for one in held)]
-        if (
-            [one.after for one in held] == ends[:-1]
-            and ends[-1] == through
-            and all(self.is_written(one.range) for one in held)
-        ):
-            yield SegmentPlan(held[0].queue, after, tuple(ends[1:]))
+            if held[-1].after != end:
+                return
+            end = held[-1].through
+        if held and least <= end <= most and all(self.is_written(one.range) for one in held):
+            yield SegmentPlan(held[0].queue, after, tuple(one.through for one in held))
 
     def _is_whole(self, plan: SegmentPlan, there: set[int]) -> bool:
         return all(held.after + 1 in there for held in plan.segments) and all(map(self.is_written, plan.segments))
+
+
+def with_true_end(shelf: Shelf, folder: str, read: Callable[[str], bytes]) -> Shelf:
+    """The shelf once it is known whether its last segment ends where the last mark says: a new plan begins there.
+
+    A manifest that cannot be read is named by whoever reads the segment.
+    """
+    mark = max(shelf.finished, default=None)
+    last = max(shelf.ends.items(), default=None)
+    if mark is None or last is None or last[1] != mark.through:
+        return shelf
+    name = f"{folder}{encode_seq(last[0])}{MANIFEST}"
+    try:
+        through = parse(read(name), name, name).through
+    except (ArchiveDamaged, FileMissing):
+        return shelf
+    if through == mark.through:
+        return shelf
+    told = f"the last segment ends at seq {through}, and the mark {mark.file_name} says {mark.through}"
+    return replace(shelf, short={mark.first: told})
 
 
 def folders(
@@ -121,8 +157,10 @@ def folders(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         plain |= zip(doubtful, pool.map(judged, doubtful), strict=True)
     for folder, shelf in plain.items():
-        manifests = tuple(f"{folder}{encode_seq(first)}{MANIFEST}" for first in shelf.readable)
-        yield Folder(folder, manifests, shelf.damage(), shelf.is_unfinished, shelf.queue)
+        names_of = {first: f"{folder}{encode_seq(first)}{MANIFEST}" for first in shelf.readable}
+        ends = {names_of[first]: through for first, through in shelf.ends.items() if first in names_of}
+        manifests = tuple(names_of.values())
+        yield Folder(folder, manifests, shelf.damage(), shelf.is_unfinished, shelf.queue, ends)
 
 
 def _told(first: int, error: ArchiveDamaged | FileMissing) -> str:

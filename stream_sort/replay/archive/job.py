@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.replay.archive.due import Due, Ledgers
+    from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.jobs.options import Confirm
     from stream_sort.replay.jobs.places import FindNearby
     from stream_sort.replay.jobs.report import Report
@@ -123,13 +124,13 @@ class _Run:
 
     def _marked(self, dues: list[Due]) -> list[Due]:
         """How queues stand once finished plans have their marks, and whatever is archived has a watermark."""
-        wanting = [due for due in dues if due.unmarked or due.lacks_watermark]
+        wanting = [due for due in dues if due.shelf.unmarked or due.lacks_watermark]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             again = {due.queue: due for due in pool.map(self._mark, wanting)}
         return [again.get(due.queue, due) for due in dues]
 
     def _mark(self, due: Due) -> Due:
-        for plan in due.unmarked:
+        for plan in due.shelf.unmarked:
             # One that was lost was made again.
             self._options.storage.put_if_absent(plan.name, plan.text())
             mark_finished(self._options.storage, plan)
@@ -164,8 +165,11 @@ class _Run:
         due, there = account.due, list[Range]()
         try:
             if due.unplanned:
-                there = unplanned(storage, wanted, due.ahead(wanted), due.cursor.position)
-            plan, is_new = fix(storage, SegmentPlan.along(wanted, there, self._options.segment_rows))
+                there = unplanned(storage, wanted, due.shelf.room(wanted.after), due.cursor.position)
+            planned = SegmentPlan.along(wanted, there, self._options.segment_rows)
+            _check(storage, due, planned)
+            plan, is_new = fix(storage, planned)
+            _check(storage, due, plan)
         except ArchiveDamaged as error:
             account.problem = f"the archive is damaged: {error}"
             return None
@@ -228,6 +232,13 @@ def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
         worst = report.queues[0]
         complain(f"not complete: queue {worst['queue']!r}: {worst['problem']}")
     return COMPLETE if report.complete else INCOMPLETE
+
+
+def _check(storage: Storage, due: Due, plan: SegmentPlan) -> None:
+    """Raise ArchiveDamaged for a plan that would make the queue unreadable: it is neither written nor followed."""
+    refusal = due.shelf.refusal(plan)
+    if refusal:
+        raise ArchiveDamaged(storage.address(plan.name), refusal)
 
 
 def _worthwhile(dues: Iterable[Due], options: ArchiveOptions) -> list[Due]:

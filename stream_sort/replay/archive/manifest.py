@@ -162,6 +162,16 @@ def check_sequence(manifests: Sequence[Manifest], address: str) -> None:
             )
 
 
+def check_end(manifest: Manifest, through: int | None, address: str) -> None:
+    """Raise ArchiveDamaged unless a segment ends where the mark of its plan says; None: its mark does not tell."""
+    if through is not None and manifest.through != through:
+        raise ArchiveDamaged(
+            f"{address.rstrip('/')}/{manifest.name}",
+            f"it ends at seq {manifest.through}, and the mark of its plan says {through}: it is another segment; "
+            f"{SEGMENT_LOST}",
+        )
+
+
 def _is_sound(manifest: Manifest) -> bool:
     """Whether row groups fill the range, one after the other."""
     range_of(manifest.queue, manifest.after, manifest.through)

@@ -16,6 +16,7 @@ from stream_sort.replay.archive.manifest import (
     MANIFEST,
     QUEUES,
     Manifest,
+    check_end,
     check_sequence,
     first_seq,
     folder_of,
@@ -135,12 +136,15 @@ class ArchiveOrigin:
         chosen = self.selection.queues or self.selection.only
         folders = [QUEUES] if chosen is None else [folder_of(queue) for queue in sorted(chosen)]
         self.__dict__["_found_unfinished"] = set[str]()
+        ends = dict[str, int]()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             names = [name for found in pool.map(self.storage.list, folders) for name in found]
-            held = sorted(pool.map(self._manifest, self._checked(names)), key=lambda one: one.range)
+            held = sorted(pool.map(self._manifest, self._checked(names, ends)), key=lambda one: one.range)
         by_queue = {queue: list(found) for queue, found in groupby(held, key=lambda one: one.queue)}
         for found in by_queue.values():
             check_sequence(found, self.storage.uri)
+        for manifest in held:
+            check_end(manifest, ends.get(manifest.name), self.storage.uri)
         for queue in self.selection.queues or ():
             if queue not in by_queue:
                 why = UNFINISHED if queue in self._unfinished else "check its name"
@@ -157,8 +161,8 @@ class ArchiveOrigin:
         start = max(0, bisect_right(starts, wanted.after + 1) - 1)
         return names[start : bisect_right(starts, wanted.through)]
 
-    def _checked(self, names: Sequence[str]) -> Iterator[str]:
-        """The manifests among some names; raises at what was lost."""
+    def _checked(self, names: Sequence[str], ends: dict[str, int]) -> Iterator[str]:
+        """The manifests among some names, and where marks say that they end; raises at what was lost."""
         there = set(names)
         for folder in folders(names, self.storage.list, self.storage.read):
             if folder.is_stray:
@@ -172,6 +176,7 @@ class ArchiveOrigin:
                 raise ArchiveDamaged(self.storage.address(folder.name), folder.damage.problem)
             if folder.unfinished:
                 self._unfinished.add(folder.queue)
+            ends |= folder.ends
             yield from folder.manifests
 
     def _manifest(self, name: str) -> Manifest:

@@ -56,7 +56,7 @@ class Shelf:
     """The plans, the marks and the segments of one queue; plans and segments by their first seqs.
 
     Of plans that were read: `unmarked` are those that are finished all the same, `wrong` says what cannot be relied on,
-    and `queue` whose they are.
+    `through` how far each goes, and `queue` whose they are. `short` are marks whose last segments end before they do.
     """
 
     plans: tuple[int, ...]
@@ -65,15 +65,19 @@ class Shelf:
     unmarked: tuple[SegmentPlan, ...] = ()
     wrong: Mapping[int, str] = field(default_factory=dict)
     queue: str = ""
+    through: Mapping[int, int] = field(default_factory=dict)
+    short: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Shelf:
         """From the names in a queue's folder, sorted; a segment is there when its manifest is."""
         plans = [name.rpartition("/")[2] for name in names if PLANS in name]
-        marks = [found for found in map(_FINISHED.fullmatch, plans) if found]
+        found = [one for one in map(_FINISHED.fullmatch, plans) if one]
+        marks = [Finished(decode_seq(one[1]), decode_seq(one[2]), int(one[3])) for one in found]
         return cls(
             tuple(sorted(decode_seq(found[1]) for found in map(_PLAN.fullmatch, plans) if found)),
-            tuple(sorted(Finished(decode_seq(one[1]), decode_seq(one[2]), int(one[3])) for one in marks)),
+            # No run finishes nothing.
+            tuple(sorted(mark for mark in marks if mark.first <= mark.through and mark.segments)),
             tuple(sorted(first_seq(name) for name in names if is_manifest(name))),
         )
 
@@ -81,13 +85,43 @@ class Shelf:
     def end(self) -> int | None:
         """How far it is finished, None if nothing was ever planned."""
         if self.finished:
-            return self.finished[-1].through
+            return max(mark.through for mark in self.finished)
         return self.plans[0] - 1 if self.plans else None
 
     @property
-    def begin(self) -> int | None:
-        """Where its first plan begins, None if there is none."""
-        return min((*self.plans[:1], *(mark.first for mark in self.finished[:1])), default=None)
+    def begins(self) -> list[int]:
+        """Where its plans begin, those included of which only the marks are left."""
+        return sorted({*self._marks, *self.plans})
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """Where the last segments of finished plans must end, by where they begin."""
+        last = ((mark, bisect_right(self.segments, mark.through) - 1) for mark in self._marks.values())
+        return {self.segments[at]: mark.through for mark, at in last if at >= 0 and self.segments[at] >= mark.first}
+
+    @property
+    def strays(self) -> list[Finished]:
+        """The marks that have neither their plans nor all their segments."""
+        return [mark for mark in self.finished if mark.first not in self.plans and self._missing(mark)]
+
+    def room(self, after: int) -> int | None:
+        """Up to where a plan may go that begins after a seq: it crosses no other plan or mark. None: anywhere."""
+        here = self._marks.get(after + 1)
+        ahead = (first - 1 for first in self.begins if first > after + 1)
+        return min((*([here.through] if here else []), *ahead), default=None)
+
+    def refusal(self, plan: SegmentPlan) -> str:
+        """Why a plan must not be followed: a mark or another plan contradicts it; empty if none does."""
+        mark, room = self._marks.get(plan.first), self.room(plan.after)
+        if mark is not None and plan.first not in self.plans and plan.finished != mark:
+            way = without_plan(mark) if plan.first == self.begins[-1] else deletable(plan.first)
+            return f"the mark {mark.file_name} has no plan, and not all its segments are there; {LOST}. {way}"
+        if room is None or plan.through <= room:
+            return ""
+        return (
+            f"the plan from seq {plan.first} on goes to seq {plan.through}, and overlaps what is planned or finished "
+            f"from seq {room + 1} on; {LOST}"
+        )
 
     @property
     def readable(self) -> tuple[int, ...]:
@@ -112,9 +146,10 @@ class Shelf:
     def holes(self) -> list[tuple[int, int]]:
         """What lies between plans and is in none of them: after which seq, and up to which."""
         marks = self._marks
-        known = pairwise(sorted({*marks, *self.plans}))
         return [
-            (marks[one].through, other - 1) for one, other in known if one in marks and marks[one].through < other - 1
+            (marks[one].through, other - 1)
+            for one, other in pairwise(self.begins)
+            if one in marks and marks[one].through < other - 1
         ]
 
     def in_doubt(self, released: int = MAX_SEQ) -> tuple[int, ...]:
@@ -131,30 +166,29 @@ class Shelf:
         trusted = (mark for mark in self.finished if mark.first not in wrong)
         finished = tuple(sorted((*trusted, *(plan.finished for plan in unmarked))))
         queue = known[0].queue if known else ""
-        return replace(self, finished=finished, unmarked=unmarked, wrong=wrong, queue=queue)
+        through = {plan.first: plan.through for plan in known}
+        return replace(self, finished=finished, unmarked=unmarked, wrong=wrong, queue=queue, through=through)
 
     def damage(self, began: int | None = None) -> Damage | None:
         """The first thing that was there, and is not any more. The newest plan may be unfinished.
 
         `began` is where the archive began, if that is known.
         """
-        marks = self._marks
-        begun = sorted({*marks, *self.plans})
+        marks, begun = self._marks, self.begins
         if began is not None and begun and begun[0] > began + 1:
             return self._beheaded(began, begun)
         end: int | None = None
-        for first in begun:
-            if end is not None and first != end + 1:
-                told = f"after seq {end} no plan goes on, and there is one from seq {first}; {LOST}"
-                return Damage(end, f"{told}. {deletable(end + 1)}")
+        for before, first in zip((None, *begun), begun, strict=False):
+            if end is not None and before is not None and first != end + 1:
+                return Damage(end, self._overlap(before, first, end) if first <= end else _torn(end, first))
             if first in self.wrong:
                 return Damage(first - 1, self.wrong[first])
             mark = marks.get(first)
-            problem = self._missing(mark) if mark else _UNMARKED if first != begun[-1] else ""
+            problem = self._unkept(mark) if mark else _UNMARKED if first != begun[-1] else ""
             if problem:
                 told = f"from seq {first} on, {problem}; {LOST}"
                 if first not in self.plans and mark is not None:
-                    told += f". {_without_plan(mark) if first == begun[-1] else deletable(first)}"
+                    told += f". {without_plan(mark) if first == begun[-1] else deletable(first)}"
                 return Damage(first - 1, told, first in self.plans)
             end = mark.through if mark else None
         return None
@@ -174,8 +208,21 @@ class Shelf:
             )
         return Damage(began, told, planned=not left and {*begun} <= {*self.plans})
 
+    def _overlap(self, before: int, first: int, end: int) -> str:
+        """The later one may go: what it holds beyond the other is planned again along its segments."""
+        marks = [mark.file_name for mark in self.finished if mark.first == first]
+        files = [*marks, *([f"{encode_seq(first)}{MANIFEST}"] if first in self.plans else [])]
+        return (
+            f"the plan from seq {first} on overlaps the one from seq {before} on, which goes to seq {end}. Where no "
+            f"segments overlap, {' and '.join(f'plans/{name}' for name in files)} may be deleted: archive goes on "
+            f"along the segments that are there. Else {LOST}"
+        )
+
     def _is_doubted(self, mark: Finished, released: int) -> bool:
         return mark.through > released or bool(self._missing(mark))
+
+    def _unkept(self, mark: Finished) -> str:
+        return self._missing(mark) or self.short.get(mark.first, "")
 
     def _missing(self, mark: Finished) -> str:
         found = bisect_right(self.segments, mark.through) - bisect_left(self.segments, mark.first)
@@ -187,11 +234,16 @@ class Shelf:
 _UNMARKED = "a plan is not marked as finished, not all its segments are there, and another one follows it"
 
 
-def _without_plan(mark: Finished) -> str:
+def without_plan(mark: Finished) -> str:
+    """What else can be done where a mark has lost its plan, and nothing follows it."""
     return (
         f"Where nothing from seq {mark.first} on was trimmed, the mark {mark.file_name} may be deleted instead: "
         "archive writes again what is missing"
     )
+
+
+def _torn(end: int, first: int) -> str:
+    return f"after seq {end} no plan goes on, and there is one from seq {first}; {LOST}. {deletable(end + 1)}"
 
 
 def _told(mark: Finished, plan: SegmentPlan) -> str:

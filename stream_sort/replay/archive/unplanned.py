@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import ArchiveDamaged, FileMissing
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from stream_sort.replay.files.storage import Storage
 
 
-def unplanned(storage: Storage, wanted: Range, before: int | None, released: int) -> list[Range]:
+def unplanned(storage: Storage, wanted: Range, room: int | None, released: int) -> list[Range]:
     """What the segments hold that lie where a plan is to begin, sorted; nothing if it is there.
 
-    Another plan begins at `before`. An empty range says where a segment begins that is to be written anew.
+    No plan may go beyond `room`. An empty range says where a segment begins that is to be written anew.
     ArchiveDamaged where no plan can go along them.
     """
     folder, end = folder_of(wanted.queue), wanted.after
@@ -27,10 +27,8 @@ def unplanned(storage: Storage, wanted: Range, before: int | None, released: int
         return []
     starts = [first_seq(name) for name in names]
     # The one before may go on beyond where the plan begins.
-    some = slice(
-        max(0, bisect_right(starts, wanted.after) - 1), None if before is None else bisect_left(starts, before)
-    )
-    limit = released if before is None else min(released, before - 1)
+    some = slice(max(0, bisect_right(starts, wanted.after) - 1), None if room is None else bisect_right(starts, room))
+    limit = released if room is None else min(released, room)
     found: list[Range] = []
     for name in names[some]:
         held = _held(storage, wanted.queue, name)
