@@ -10,6 +10,7 @@ from stream_sort.errors import ArchiveDamaged
 from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.archive.plan import SegmentPlan, fix, mark_finished
 from stream_sort.replay.archive.segments import write_segment
+from stream_sort.replay.audit.archive import ArchiveSurvey
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Range
 from tests.unit.slot_rows import slots
@@ -35,3 +36,6 @@ def test_a_last_segment_that_ends_before_its_mark_is_damage(
     told = f"it ends at seq {ends[-1] - 3}, and the mark of its plan says {ends[-1]}: it is another segment"
     with pytest.raises(ArchiveDamaged, match=told):
         ArchiveOrigin(storage).ranges()
+    survey = ArchiveSurvey(storage, None, None)
+    survey._load()
+    assert [(one.queue, told in one.problem) for one in survey.damaged] == [("q", True)]

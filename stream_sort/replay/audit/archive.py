@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
 from stream_sort.replay.archive.folders import AT_ONCE, STRAY, folders
-from stream_sort.replay.archive.manifest import LOST, QUEUES, SEGMENT_LOST, Manifest, folder_of, parse
+from stream_sort.replay.archive.manifest import LOST, QUEUES, SEGMENT_LOST, Manifest, check_end, folder_of, parse
 from stream_sort.replay.archive.segments import read_segment
 from stream_sort.replay.archive.shelf import unfinished_notes
 from stream_sort.replay.audit.runs import RUNS, RunCollector
@@ -68,6 +68,8 @@ class ArchiveSurvey:
         # Queues that are archived, and no watermark tells how far.
         self.unmarked: list[str] = []
         self._manifests: list[Manifest] = []
+        # How far segments must go, by the names of their manifests.
+        self._ends: dict[str, int] = {}
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """The runs of all segments that can be trusted."""
@@ -98,6 +100,7 @@ class ArchiveSurvey:
             names = [name for found in pool.map(self._storage.list, places) for name in found]
             held = list(pool.map(self._manifest, self._checked(names)))
         manifests = sorted((one for one in held if one is not None), key=lambda one: one.range)
+        self._note_short(manifests)
         self._note_below(manifests)
         if not held and not self.damaged:
             why = "; ".join(unfinished_notes(self.unfinished)) or "check the address"
@@ -115,7 +118,17 @@ class ArchiveSurvey:
                 self.damaged.append(Damaged(folder.queue, 0, problem))
             if folder.unfinished:
                 self.unfinished.append(folder.queue)
+            self._ends |= folder.ends
             yield from folder.manifests
+
+    def _note_short(self, manifests: Iterable[Manifest]) -> None:
+        """Segments that end before their marks say: others were put in their places."""
+        for manifest in manifests:
+            end = self._ends.get(manifest.name)
+            try:
+                check_end(manifest, end, self._storage.uri)
+            except ArchiveDamaged as error:
+                self.damaged.append(Damaged(manifest.queue, max(0, (end or 0) - manifest.through), str(error)))
 
     def _note_below(self, manifests: Iterable[Manifest]) -> None:
         """Queues that begin behind where they began, or end before their watermarks, and nothing worse is known."""
