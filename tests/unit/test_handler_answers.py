@@ -33,7 +33,9 @@ def test_no_answer_means_that_all_is_done() -> None:
     assert verdict_of(lambda _: None, BATCH) == Verdict(15)
 
 
-@pytest.mark.parametrize("answer", [True, False, "14", 14.0, {"last_done": 12}, [], object()], ids=repr)
+@pytest.mark.parametrize(
+    "answer", [True, False, "14", 14.0, {"last_done": 12}, [], pytest.param(object(), id="object")], ids=repr
+)
 def test_an_answer_that_is_neither_nothing_nor_a_seq_is_no_success(answer: Any) -> None:
     verdict = verdict_of(lambda _: answer, BATCH)
     assert verdict.done == 9

@@ -111,7 +111,7 @@ def test_a_retired_consumer_without_a_checkpoint_in_the_queue_starts_behind_the_
     assert clerk.seqs() == [8, 9]
 
 
-@pytest.mark.parametrize("name", ["", False, 5, object(), [], "a b"], ids=ascii)
+@pytest.mark.parametrize("name", ["", False, 5, pytest.param(object(), id="object"), [], "a b"], ids=ascii)
 def test_a_control_table_that_has_no_name_is_refused_in_memory_too(office: Office, name: str) -> None:
     with pytest.raises(SettingsError, match="must be the name or the ARN of a DynamoDB table"):
         office.sorter.trim("q", 7, control_table=name)

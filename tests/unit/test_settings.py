@@ -75,7 +75,7 @@ def test_a_sorter_is_made_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
     assert str(StreamSorter.from_env().options.gap_policy) == "skip after 60 seconds"
 
 
-@pytest.mark.parametrize("client", ["x", 5, {}, object()], ids=str)
+@pytest.mark.parametrize("client", ["x", 5, {}, pytest.param(object(), id="object")], ids=str)
 def test_a_client_that_is_none_is_refused(client: Any) -> None:
     with pytest.raises(SettingsError, match="boto3"):
         StreamSorter(client=client)
