@@ -82,9 +82,9 @@ def reset(  # noqa: PLR0913  # each is an option
 ) -> None:
     """Let a consumer go on elsewhere.
 
-    What lies between comes again, or is passed over. Refused while the consumer is at work: it committed within the
-    last 5 minutes. Goes no further back than what is stored, and no further on than what is released. A queue that was
-    parked is so no longer; dead letters stay.
+    What lies between comes again, or is passed over. Refused while the consumer is at work on one of these queues: it
+    committed there within the last 5 minutes. Goes no further back than what is stored, and no further on than what is
+    released. A queue that was parked is so no longer; dead letters stay.
 
     Example: stream-sort consumers reset ada --consumer billing --to earliest --dry-run
     """

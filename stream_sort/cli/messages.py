@@ -71,6 +71,8 @@ def put(
             _show_loaded(loader, time.monotonic() - began, as_json=as_json)
         raise
     _show_loaded(loader, time.monotonic() - began, as_json=as_json)
+    if not loader.loaded.total:
+        tell(f"{'stdin' if file == '-' else file} holds no message")
     if loader.loaded.refused or loader.loaded.stalled:
         raise typer.Exit(FAILED)
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
+# What a shell says of a program whose reader went away, as with `| head`.
+UNREAD = 141
 # A pipe has no width: nothing is folded there, a line is a row.
 PIPE_WIDTH = 100_000
 visible = terminal_text.visible
@@ -125,8 +127,9 @@ def plain_errors(interrupted: str = "") -> Iterator[None]:
         fail(str(error))
         raise typer.Exit(BAD_USAGE if _is_bad_usage(error) else FAILED) from None
     except BrokenPipeError:
-        # Whoever read it has seen enough; typer ends the command.
-        raise
+        # Whoever read it has seen enough. Not typer's own end, which is 1: that is a failure.
+        _silence_stdout()
+        raise typer.Exit(UNREAD) from None
     except OSError as error:
         fail_to_write(error)
         raise typer.Exit(FAILED) from None
@@ -147,10 +150,14 @@ def fail_to_write(error: OSError) -> None:
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
-        # Or Python tries again to write it at its end, and complains.
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_stdout()
     fail(f"{error.filename}: {told}" if error.filename else f"{told}; can its output be written?")
+
+
+def _silence_stdout() -> None:
+    """Or Python tries again at its end to write what nobody takes, and complains."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_bad_usage(error: StreamSortError) -> bool:
@@ -160,7 +167,12 @@ def _is_bad_usage(error: StreamSortError) -> bool:
 
 def console(*, stderr: bool = False) -> Console:
     """Where tables go: colour only on a terminal and without NO_COLOR, which rich sees to."""
-    from rich.console import Console  # noqa: PLC0415  # as all of rich: only who prints a table pays for it
+    from rich.console import Console as RichConsole  # noqa: PLC0415  # as all of rich: only who prints a table pays
+
+    class Console(RichConsole):
+        def on_broken_pipe(self) -> None:
+            """Leave it to plain_errors: rich would end with 1."""
+            raise BrokenPipeError
 
     stream = sys.stderr if stderr else sys.stdout
     is_terminal = stream is not None and stream.isatty()

@@ -94,7 +94,7 @@ def skip(  # noqa: PLR0913  # each is an option
         raise InvalidInput(f"{count:,} seqs are more than {MOST_SKIPS:,}; skip them in parts, if that is what you want")
     if not new:
         _require_begun(sorter, queue)
-    confirm(f"{queue}: give up on {named(wanted)}; it is released through {sorter.position(queue)}", yes)
+    confirm(_giving_up(sorter, queue, wanted), yes)
     done = sorter.skip(queue, [seq for part in wanted for seq in part], reason)
     if as_json:
         print_json(done)
@@ -103,6 +103,14 @@ def skip(  # noqa: PLR0913  # each is an option
         say(f"{queue}: {skipped} skipped, {len(done):,} released; position {done.old} -> {done.new}")
     for kind in not_missing(sorter, done, wanted):
         tell(f"{queue}: not skipped: {kind}")
+
+
+def _giving_up(sorter: Sorter, queue: str, wanted: list[range]) -> str:
+    told = f"{queue}: give up on {named(wanted)}; it is released through {sorter.position(queue)}"
+    highest = sorter.stores.items.highest(queue)
+    if highest is not None and any(part.stop - 1 > highest for part in wanted):
+        told += f". Nothing is stored beyond {highest}: what comes later for these seqs will not be delivered"
+    return told
 
 
 def policy(  # noqa: PLR0913  # each is an option

@@ -181,10 +181,10 @@ def _places(letters: list[DeadLetter]) -> str:
 
 def _commands(connection: Connection, state: QueueState, readers: list[Reader]) -> Iterator[str]:
     if state.gaps:
-        if length(state.gaps[0]) <= MOST_SKIPS:
-            yield connection.command("skip", state.queue, seqs_text(state.gaps[:1]))
         if _may_be_opened(connection.sorter, state):
             yield connection.command("open", state.queue, options=["--first-seq", str(state.gaps[0].stop)])
+        if length(state.gaps[0]) <= MOST_SKIPS:
+            yield connection.command("skip", state.queue, seqs_text(state.gaps[:1]))
     elif state.stored_beyond:
         yield connection.command("advance", state.queue)
     for reader in readers:

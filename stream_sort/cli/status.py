@@ -65,7 +65,8 @@ def status(  # noqa: PLR0913  # each is an option
 
     with Live(console=screen, auto_refresh=False, screen=False) as live:
         for now in looks:
-            live.update(_table(now, min(limit or screen.height, max(1, screen.height - 5)), deep=deep), refresh=True)
+            most = min(limit or screen.height, max(1, screen.height - 5))
+            live.update(_table(now, most, deep=deep, summary_first=True), refresh=True)
 
 
 def _looks(connection: Connection, pattern: str, *, deep: bool, every: float | None) -> Iterator[Overview]:
@@ -88,7 +89,8 @@ def _print_lines(now: Overview, *, one_line: bool) -> None:
         print_json(now)
 
 
-def _table(now: Overview, limit: int, *, deep: bool) -> RenderableType:
+def _table(now: Overview, limit: int, *, deep: bool, summary_first: bool = False) -> RenderableType:
+    """All that is shown; with the summary first, a screen that is too small cuts off what is least in trouble."""
     from rich.console import Group  # noqa: PLC0415  # as all imports of commands
     from rich.text import Text  # noqa: PLC0415
 
@@ -104,7 +106,8 @@ def _table(now: Overview, limit: int, *, deep: bool) -> RenderableType:
             "\n?: has moved since it began to wait; --deep tells whether it still does, and the next sweep sees to it"
         )
     rows = [_row(line, now, extras) for line in lines]
-    return Group(make_table(columns, rows), Text("\n".join(map(visible, told.split("\n")))))
+    parts = [make_table(columns, rows), Text("\n".join(map(visible, told.split("\n"))))]
+    return Group(*(reversed(parts) if summary_first else parts))
 
 
 def _row(line: QueueLine, now: Overview, extras: Extras) -> list[Cell]:

@@ -87,7 +87,7 @@ def test_what_is_left_out_costs_nothing() -> None:
         (["--messages", "1M", "--size", "500000"], "size is 500000; it must be at most 409,088"),
         (
             ["--messages", "1M", "--batch", "10", "--queues-a-batch", "11"],
-            "a batch of 10 cannot touch 11 queues where there are 100",
+            "a batch of 10 messages cannot touch 11 queues; there are 100, and each takes a message of the batch",
         ),
         (["--messages", "1M", "--keep-days", "nan"], "keep_days is nan; it must be from 0 to 36,500"),
         (

@@ -97,6 +97,11 @@ def test_elements_that_are_alike_are_told_by_their_own_places(line: Line, tmp_pa
     assert [json.loads(one)["element"] for one in lines] == [1, 2, 4]
 
 
+def test_a_file_without_messages_is_told(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    assert "empty.jsonl holds no message" in line.run("put", "empty.jsonl").stderr
+
+
 def test_rejects_go_where_they_are_wanted(line: Line, tmp_path: Path) -> None:
     line.run("put", "-", "--rejects", str(tmp_path / "bad"), given="nonsense", code=1)
     assert [one["line"] for one in lines_of((tmp_path / "bad").read_text())] == [1]

@@ -6,9 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 
 from stream_sort import OrderedConsumer, StreamSorter, TryLater
-from stream_sort.cli import messages, queues, status
+from stream_sort.cli import messages, overview, queues, status
 from tests.functional.command_line import VARIABLES, Line, examples_of
 
 if TYPE_CHECKING:
@@ -305,6 +306,28 @@ def test_explain_counts_no_attempt_where_the_message_is_not_to_blame(
     told = line.run("explain", "ada").stdout
     assert "after no attempt that counts; next try at" in told
     assert "0 attempts" not in told
+
+
+def test_skip_says_that_nothing_is_stored_beyond(line: Line, put: Callable[..., None]) -> None:
+    put("ada", *range(20))
+    told = line.run("skip", "ada", "25", given="n\n", code=1).stderr
+    assert "Nothing is stored beyond 19: what comes later for these seqs will not be delivered" in told
+    put("bob", 0, 2)
+    assert "Nothing is stored" not in line.run("skip", "bob", "1", "--yes").stderr
+
+
+def test_a_screen_that_is_too_small_keeps_the_summary(put: Callable[..., None], sorter: StreamSorter) -> None:
+    put("ada", 0, 2)
+    put("bob", 0)
+    seen = overview.look(sorter, None)
+    screen = Console(width=100)
+    shown = [
+        "".join(part.text for part in screen.render(status._table(seen, 1, deep=False, summary_first=first)))
+        for first in (True, False)
+    ]
+    summary = "2 queues: 0 parked, 1 waiting for a seq"
+    assert [text.startswith(summary) for text in shown] == [True, False]
+    assert all(summary in text and "1 more is not shown" in text for text in shown)
 
 
 def test_explain_of_an_unknown_queue_is_an_error(line: Line) -> None:

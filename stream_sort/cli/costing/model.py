@@ -87,7 +87,8 @@ class Load:
                 raise InvalidInput(f"{name} is {shown(getattr(self, name))}; it must be at most {most:,}")
         if self.queues_a_batch > min(self.batch, self.queues):
             raise InvalidInput(
-                f"a batch of {self.batch} cannot touch {self.queues_a_batch} queues where there are {self.queues}"
+                f"a batch of {self.batch} messages cannot touch {self.queues_a_batch} queues; there are {self.queues}, "
+                "and each takes a message of the batch"
             )
 
     @property
