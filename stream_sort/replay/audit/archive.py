@@ -122,8 +122,9 @@ class ArchiveSurvey:
             yield from folder.manifests
 
     def _note_short(self, manifests: Iterable[Manifest]) -> None:
-        """Segments that end before their marks say: others were put in their places."""
-        for manifest in manifests:
+        """Segments that end elsewhere than their marks say, where nothing worse is known: others took their places."""
+        known = {one.queue for one in self.damaged}
+        for manifest in (one for one in manifests if one.queue not in known):
             end = self._ends.get(manifest.name)
             try:
                 check_end(manifest, end, self._storage.uri)
