@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from stream_sort import StreamSorter
 from stream_sort.errors import SettingsError
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.archive.options import ArchiveOptions
+from stream_sort.replay.archive.owner import Owner
 from stream_sort.replay.archive.plan import SegmentPlan, fix, mark_finished
 from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.files.storage import Storage
@@ -211,7 +213,7 @@ def test_an_archive_beyond_what_is_released_names_the_command_that_puts_back_wha
     key = {"queue": {"S": "q"}}
     change = {"UpdateExpression": "SET #at = :at", "ExpressionAttributeNames": {"#at": "seq"}}
     client.update_item(TableName="Cursor", Key=key, ExpressionAttributeValues={":at": {"N": "12"}}, **change)
-    with pytest.raises(SettingsError, match=r"backfill --archive \S+ --queue q --from-seq 5 --sink table --to-items-t"):
+    with pytest.raises(SettingsError, match=r"backfill --archive \S+ --queue=q --from-seq 5 --sink table --to-items-t"):
         due(options, row(sorter))
 
 
@@ -228,3 +230,27 @@ def test_a_last_segment_that_ends_before_its_mark_is_written_again_or_named(
     assert (found.after, found.lost) == (9, 19)
     assert found.problem.startswith(problem)
     assert bool(found.problem) == bool(problem)
+
+
+def test_segments_of_which_no_plan_is_left_are_looked_at_also_where_one_goes_on_beyond_a_trim(
+    sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    sorter.stores.cursors.set_floor("q", 12)
+    copy = replace(options, storage=Storage(options.storage.uri + "-copy"))
+    shutil.copytree(options.storage.uri, copy.storage.uri, ignore=shutil.ignore_patterns("plans"))
+    found = due(copy, row(sorter))
+    assert (found.after, found.unplanned) == (12, True)
+
+
+def test_an_archive_that_is_claimed_while_it_is_looked_at_is_no_strangers(options: ArchiveOptions) -> None:
+    owner, storage = Owner("arn", "id"), options.storage
+    listed = storage.list
+
+    class Claimed(Storage):
+        def list(self, prefix: str) -> list[str]:
+            owner.claim(storage)
+            return listed(prefix)
+
+    owner.check(Claimed(storage.uri))
+    with pytest.raises(SettingsError, match="is not that of"):
+        Owner("arn", "another").check(storage)

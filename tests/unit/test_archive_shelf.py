@@ -258,3 +258,23 @@ def test_a_plan_that_a_mark_or_another_plan_contradicts_is_not_followed() -> Non
     assert f"the mark {SECOND.finished.file_name}" in shelf.refusal(SegmentPlan("q", 9, (19, 29)))
     assert "overlaps" in shelf.refusal(SegmentPlan("q", -11, (19,)))
     assert shelf.refusal(SegmentPlan("q", 59, (99,))) == ""
+
+
+LATER = SegmentPlan("q", 59, (79,))
+
+
+@pytest.mark.parametrize("after", [-11, 9, 29, 59])
+@pytest.mark.parametrize("gone", [(), (THIRD.mark,), (SECOND.mark,), (SECOND.name,), (FIRST.name, FIRST.mark)])
+def test_what_is_kept_of_a_shelf_answers_for_plans_to_come_as_all_of_it(after: int, gone: tuple[str, ...]) -> None:
+    shelf = without(*gone)
+    kept = shelf.ahead(after)
+    assert (kept.unfinished, kept.end, kept.begins[:1]) == (shelf.unfinished, shelf.end, shelf.begins[:1])
+    for plan in (FIRST, SECOND, THIRD, LATER, SegmentPlan("q", 9, (19, 39)), SegmentPlan("q", -11, (99,))):
+        if plan.after >= after:
+            assert (kept.room(plan.after), kept.refusal(plan)) == (shelf.room(plan.after), shelf.refusal(plan))
+
+
+def test_what_is_kept_of_a_shelf_does_not_grow_with_the_runs_before() -> None:
+    plans = [SegmentPlan("q", seq - 1, (seq,)) for seq in range(1_000)]
+    kept = Shelf.of(sorted(names(*plans))).ahead(999)
+    assert (len(kept.plans), len(kept.finished), kept.segments) == (2, 2, ())

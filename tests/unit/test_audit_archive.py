@@ -198,3 +198,15 @@ def test_files_of_others_beside_the_folders_of_queues_are_left_alone(options: Ar
 
 def held(survey: ArchiveSurvey) -> list[Manifest]:
     return survey._manifests
+
+
+def test_a_queue_that_was_begun_while_the_audit_looked_has_not_lost_its_row(
+    sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    promises = promised(source(options), options.storage, None)
+    sorter.put_many({"queue": "r", "seq": seq} for seq in range(9))
+    write_run(options, SegmentPlan("r", -1, (4,)))
+    options.ledgers().marks.set_watermark("r", None, 8, began=-1)
+    survey = ArchiveSurvey(options.storage, None, promises)
+    survey._load()
+    assert (survey.damaged, survey.rowless) == ([], [])

@@ -141,8 +141,9 @@ class Ledgers:
         damage = shelf.damage(due.mark.began if due.mark else None)
         after, lost = _archived(due, shelf, damage)
         self._check_end(due, shelf)
-        unplanned = lost is not None or any(first > after for first in shelf.segments[-1:])
-        found = replace(due, after=after, lost=lost, damage=damage, shelf=shelf, unplanned=unplanned)
+        # Without any plan, the last one may begin before there, and go on.
+        unplanned = lost is not None or any(first > after or not shelf.begins for first in shelf.segments[-1:])
+        found = replace(due, after=after, lost=lost, damage=damage, shelf=shelf.ahead(after), unplanned=unplanned)
         return replace(found, beyond=self._beyond(due.cursor, shelf))
 
     def _shelf(self, cursor: Cursor, mark: Archived | None) -> Shelf:
@@ -187,7 +188,7 @@ class Ledgers:
     def _told(self, cursor: Cursor, what: str, end: int) -> str:
         # A table takes nothing back that was trimmed.
         command = (
-            f"backfill --archive {shlex.quote(self.storage.uri)} --queue {shlex.quote(cursor.queue)} --from-seq "
+            f"backfill --archive {shlex.quote(self.storage.uri)} --queue={shlex.quote(cursor.queue)} --from-seq "
             f"{cursor.start + 1} --sink table --to-items-table ... --to-cursor-table ... --checkpoint ..."
         )
         return (

@@ -49,10 +49,13 @@ class Owner:
         """Raise SettingsError if the archive is another table's, or has segments and does not say whose."""
         there = _stored(storage)
         if there is None and storage.list(QUEUES):
-            raise SettingsError(
-                f"the archive {storage.uri} does not say whose it is: {NAME} is missing. Put it back, or begin another "
-                f"archive for {self}"
-            )
+            # Once more: its first run may have begun between the two.
+            there = _stored(storage)
+            if there is None:
+                raise SettingsError(
+                    f"the archive {storage.uri} does not say whose it is: {NAME} is missing. Put it back, or begin "
+                    f"another archive for {self}"
+                )
         if there is not None and there != self:
             raise SettingsError(
                 f"the archive {storage.uri} is not that of {self}: it is the archive of {there}. Begin another one. "

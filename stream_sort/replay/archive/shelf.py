@@ -102,7 +102,18 @@ class Shelf:
     @property
     def strays(self) -> list[Finished]:
         """The marks that have neither their plans nor all their segments."""
-        return [mark for mark in self.finished if mark.first not in self.plans and self._missing(mark)]
+        plans = set(self.plans)
+        return [mark for mark in self.finished if mark.first not in plans and self._missing(mark)]
+
+    def ahead(self, after: int) -> Shelf:
+        """What counts for plans that begin after a seq: the first and the last one, and whatever goes beyond it.
+
+        A run holds the shelves of all queues, and a queue may have had thousands of runs.
+        """
+        some = {*self.plans[:1], *self.plans[-1:], *(mark.first for mark in (*self.finished[:1], *self.finished[-1:]))}
+        plans = tuple(first for first in self.plans if first > after or first in some)
+        finished = tuple(mark for mark in self.finished if mark.through > after or mark.first in some)
+        return replace(self, plans=plans, finished=finished, segments=())
 
     def room(self, after: int) -> int | None:
         """Up to where a plan may go that begins after a seq: it crosses no other plan or mark. None: anywhere."""

@@ -14,6 +14,7 @@ from stream_sort.replay.selection import Selection
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from stream_sort.ports import CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.jobs.options import Source
@@ -38,11 +39,15 @@ class Promises:
     made: Mapping[str, Promise] = field(default_factory=dict)
     floors: Mapping[str, int | None] = field(default_factory=dict)
     marks: ArchiveMarks | None = None
+    cursors: CursorStore | None = None
 
     def without_rows(self, queues: Iterable[str]) -> dict[str, Promise]:
-        """Those of other queues: a cursor row may be lost, too. No run archives such a queue meanwhile."""
+        """Those of other queues: a cursor row may be lost, too. One that has a row by now was begun meanwhile."""
         found = self._marked(set(queues).difference(self.floors))
-        return {queue: _promise(mark, -1) for queue, mark in found.items()}
+        return {queue: _promise(mark, -1) for queue, mark in found.items() if not self._has_row(queue)}
+
+    def _has_row(self, queue: str) -> bool:
+        return self.cursors is not None and self.cursors.get(queue) is not None
 
     def unmarked(self, queues: Iterable[str]) -> list[str]:
         """Those of some archived queues that have no watermark, nor have got one since."""
@@ -67,7 +72,7 @@ def promised(source: Source, storage: Storage, queues: tuple[str, ...] | None) -
         starts[cursor.queue], floors[cursor.queue] = cursor.first_seq - 1, cursor.floor
     marks = ArchiveOptions(access, source.control_table, storage).ledgers().marks
     made = {queue: _promise(mark, starts[queue]) for queue, mark in marks.archived(list(starts)).items()}
-    return Promises(made, floors, marks)
+    return Promises(made, floors, marks, access.sorter.stores.cursors)
 
 
 def rowless_notes(queues: Sequence[str]) -> tuple[str, ...]:
