@@ -23,7 +23,7 @@ from stream_sort.stores.dynamodb.raw_pages import no_cycles
 from stream_sort.stores.dynamodb.values import decode, is_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stream_sort.core.message import KeyNames
     from stream_sort.replay.selection import Selection
@@ -49,8 +49,8 @@ MESSAGES = pa.schema(
 )
 
 WireItem = dict[str, dict[str, Any]]
-# For each name of a shape, in the order of the text: the name, and what stands before its value.
-Layout = list[tuple[str, str]]
+# Of a shape of items: the names of its own fields in the order of the text, and the text, with a place for each value.
+Layout = tuple[list[str], str]
 
 
 class SlotDecoder:
@@ -124,17 +124,20 @@ class SlotDecoder:
         names = tuple(item)
         layout = self._layouts.get(names)
         if layout is None:
-            layout = self._layouts[names] = _layout(name for name in names if not name.startswith(RESERVED_PREFIX))
-        parts = []
-        for name, before in layout:
+            layout = self._layouts[names] = _layout(names)
+        own, text = layout
+        values = []
+        for name in own:
             value = item[name]
             if "S" in value:
-                parts.append(before + quoted(value["S"]))
+                values.append(quoted(value["S"]))
             elif "N" in value:
-                parts.append(before + value["N"])
+                values.append(value["N"])
+            elif "BOOL" in value:
+                values.append("true" if value["BOOL"] else "false")
             else:
-                parts.append(before + self._inner_text(value))
-        return "{" + ",".join(parts) + "}"
+                values.append(self._inner_text(value))
+        return text % tuple(values)
 
     def _late_text(self, item: WireItem) -> str:
         """The late message beside a tombstone, with its place, which is not kept twice."""
@@ -215,8 +218,10 @@ def _array(values: list[Any] | None, field: pa.Field, rows: int) -> pa.Array:
     return pa.nulls(rows, field.type) if values is None else pa.array(values, field.type)
 
 
-def _layout(names: Any) -> Layout:
-    return [(name, quoted(name) + ":") for name in sorted(names)]
+def _layout(names: Iterable[str]) -> Layout:
+    own = sorted(name for name in names if not name.startswith(RESERVED_PREFIX))
+    fields = (quoted(name).replace("%", "%%") + ":%s" for name in own)
+    return own, "{" + ",".join(fields) + "}"
 
 
 def _bytes_at(item: WireItem) -> str | None:

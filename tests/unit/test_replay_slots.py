@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stream_sort.core.json_text import dumps
@@ -42,6 +43,7 @@ def sent(document: dict[str, Any], **added: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(FIELDS, st.randoms())
+@example({"%": 1, "%s": "100 %", '50 %"': True, "%(queue)s": [None]}, Random(0))
 def test_the_text_of_a_message_is_that_of_a_sink_with_sorted_fields_in_whatever_order_it_is_sent(
     fields: dict[str, Any], chance: Any
 ) -> None:

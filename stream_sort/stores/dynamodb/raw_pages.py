@@ -91,7 +91,7 @@ class RawPages:
             text = self._calls(method, self._names.items, **request).body[TEXT]
             with no_cycles():
                 body = json.loads(text)
-            yield RawPage(body["Items"], body.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+            yield RawPage(body.pop("Items"), body.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
             if not body.get("LastEvaluatedKey"):
                 return
             request["ExclusiveStartKey"] = body["LastEvaluatedKey"]
