@@ -232,14 +232,48 @@ def test_a_last_segment_that_ends_before_its_mark_is_written_again_or_named(
     assert bool(found.problem) == bool(problem)
 
 
-def test_segments_of_which_no_plan_is_left_are_looked_at_also_where_one_goes_on_beyond_a_trim(
+def copied(options: ArchiveOptions, *left_out: str) -> ArchiveOptions:
+    """An archive at another address, where no watermark tells of it, without some of its files."""
+    copy = replace(options, storage=Storage(options.storage.uri + "-copy"))
+    shutil.copytree(options.storage.uri, copy.storage.uri)
+    lose(copy, *left_out)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("gone", "after", "problem"),
+    [
+        ((), 19, ""),
+        (("q-q/0000000000000000010.",), -1, "it is archived up to seq -1 and trimmed up to 12"),
+        (("q-q/0000000000000000010.parquet",), -1, "it is archived up to seq -1 and trimmed up to 12"),
+        (("q-q/0000000000000000005.",), -1, "it is archived up to seq -1 and trimmed up to 12"),
+    ],
+)
+def test_segments_of_a_copy_without_plans_count_where_they_are_whole_up_to_what_is_trimmed(
+    sorter: StreamSorter, options: ArchiveOptions, gone: tuple[str, ...], after: int, problem: str
+) -> None:
+    sorter.stores.cursors.set_floor("q", 12)
+    found = due(copied(options, "/plans/", *gone), row(sorter))
+    assert (found.after, found.began, found.lacks_watermark) == (after, -1, not problem)
+    assert found.problem.startswith(problem)
+    assert bool(found.problem) == bool(problem)
+
+
+def test_a_copy_that_has_lost_segments_before_its_first_plan_is_damaged(
     sorter: StreamSorter, options: ArchiveOptions
 ) -> None:
     sorter.stores.cursors.set_floor("q", 12)
-    copy = replace(options, storage=Storage(options.storage.uri + "-copy"))
-    shutil.copytree(options.storage.uri, copy.storage.uri, ignore=shutil.ignore_patterns("plans"))
-    found = due(copy, row(sorter))
-    assert (found.after, found.unplanned) == (12, True)
+    found = due(copied(options, "/plans/0000000000000000000.", "q-q/0000000000000000005."), row(sorter))
+    assert "it began at seq 0, and its first plan that is there begins at seq 10" in found.problem
+    assert "begins at seq 10 where no watermark tells of them" in found.problem
+
+
+@pytest.mark.parametrize("gone", ["q-q/0000000000000000010.parquet", "nothing"])
+def test_segments_of_which_no_plan_is_left_are_looked_at_though_their_data_are_lost(
+    sorter: StreamSorter, options: ArchiveOptions, gone: str
+) -> None:
+    found = due(copied(options, "/plans/", "q-q/0000000000000000000.", "q-q/0000000000000000005.", gone), row(sorter))
+    assert (found.after, found.unplanned, found.problem) == (-1, True, "")
 
 
 def test_an_archive_that_is_claimed_while_it_is_looked_at_is_no_strangers(options: ArchiveOptions) -> None:

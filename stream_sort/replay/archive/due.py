@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stream_sort.core.consumption import first_checkpoint
 from stream_sort.errors import SettingsError
 from stream_sort.replay.archive.folders import AT_ONCE, Looker, with_true_end
-from stream_sort.replay.archive.manifest import deletable, folder_of
+from stream_sort.replay.archive.manifest import deletable, first_seq, folder_of, is_manifest
 from stream_sort.replay.archive.plan import is_written
 from stream_sort.replay.archive.shelf import Shelf, settled, with_data, without_plan
 from stream_sort.replay.ranges import Range
@@ -138,25 +138,26 @@ class Ledgers:
 
     def _due(self, due: Due, shelf: Shelf) -> Due:
         """How a queue stands, once the archive was looked at."""
-        damage = shelf.damage(due.mark.began if due.mark else None)
+        damage = shelf.damage(due.mark.began if due.mark else shelf.before)
         after, lost = _archived(due, shelf, damage)
         self._check_end(due, shelf)
         # Without any plan, the last one may begin before there, and go on.
-        unplanned = lost is not None or any(first > after or not shelf.begins for first in shelf.segments[-1:])
+        unplanned = lost is not None or any(first > after or not shelf.begins for first in shelf.held[-1:])
         found = replace(due, after=after, lost=lost, damage=damage, shelf=shelf.ahead(after), unplanned=unplanned)
         return replace(found, beyond=self._beyond(due.cursor, shelf))
 
     def _shelf(self, cursor: Cursor, mark: Archived | None) -> Shelf:
         folder = folder_of(cursor.queue)
-        began = None if mark is None else cursor.first_seq - 1 if mark.began is None else mark.began
         # What is trimmed was archived, though the watermark may be older than that.
         reached = max([cursor.start, *([] if mark is None else [mark.watermark])])
         written = partial(is_written, self.storage)
-        looker = Looker(self.storage.read, written, cursor.position, began, reached)
 
         def look() -> Shelf:
-            found = looker.look(folder, with_data(self.storage.list(folder)))
-            return with_true_end(found, folder, self.storage.read)
+            names = self.storage.list(folder)
+            held = tuple(first_seq(name) for name in names if is_manifest(name))
+            looker = Looker(self.storage.read, written, cursor.position, _began(cursor, mark, held), reached)
+            found = with_true_end(looker.look(folder, with_data(names)), folder, self.storage.read)
+            return replace(found, held=held)
 
         return settled(look(), look)
 
@@ -206,11 +207,19 @@ def _archived(due: Due, shelf: Shelf, damage: Damage | None) -> tuple[int, int |
         return damage.after, max(known, default=damage.after)
     if mark is None:
         # A new archive, or one that was moved: its watermark is under its old address.
-        return (due.cursor.start if end is None else end), None
+        unplanned = [due.cursor.start, *([] if shelf.before is None else [shelf.before])]
+        return (min(unplanned) if end is None else end), None
     if end is None:
         return (due.cursor.first_seq - 1 if mark.began is None else mark.began), mark.watermark
     # A watermark may be older than what is finished, and fall into a plan: a new one must not begin there.
     return end, (mark.watermark if end < mark.watermark else None)
+
+
+def _began(cursor: Cursor, mark: Archived | None, held: Sequence[int]) -> int | None:
+    """After which seq the archive began. Where no watermark tells, it began where its segments do, planned or not."""
+    if mark is None:
+        return held[0] - 1 if held else None
+    return cursor.first_seq - 1 if mark.began is None else mark.began
 
 
 def _checkpoint(consumer: Subscription, row: Checkpoint | None, cursor: Cursor) -> int:

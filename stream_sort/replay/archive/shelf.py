@@ -57,6 +57,7 @@ class Shelf:
 
     Of plans that were read: `unmarked` are those that are finished all the same, `wrong` says what cannot be relied on,
     `through` how far each goes, and `queue` whose they are. `short` are marks whose last segments end before they do.
+    `held` is where all manifests begin that are there, of lost segments, too, if somebody looked.
     """
 
     plans: tuple[int, ...]
@@ -67,6 +68,7 @@ class Shelf:
     queue: str = ""
     through: Mapping[int, int] = field(default_factory=dict)
     short: Mapping[int, str] = field(default_factory=dict)
+    held: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Shelf:
@@ -94,6 +96,11 @@ class Shelf:
         return sorted({*self._marks, *self.plans})
 
     @property
+    def before(self) -> int | None:
+        """After which seq its first manifest begins; None if there is none."""
+        return self.held[0] - 1 if self.held else None
+
+    @property
     def ends(self) -> dict[int, int]:
         """Where the last segments of finished plans must end, by where they begin."""
         last = ((mark, bisect_right(self.segments, mark.through) - 1) for mark in self._marks.values())
@@ -113,7 +120,7 @@ class Shelf:
         some = {*self.plans[:1], *self.plans[-1:], *(mark.first for mark in (*self.finished[:1], *self.finished[-1:]))}
         plans = tuple(first for first in self.plans if first > after or first in some)
         finished = tuple(mark for mark in self.finished if mark.through > after or mark.first in some)
-        return replace(self, plans=plans, finished=finished, segments=())
+        return replace(self, plans=plans, finished=finished, segments=(), held=())
 
     def room(self, after: int) -> int | None:
         """Up to where a plan may go that begins after a seq: it crosses no other plan or mark. None: anywhere."""
@@ -215,7 +222,7 @@ class Shelf:
         if left:
             told += (
                 f". Where nothing before seq {begun[0]} was trimmed, the {left} segments before it may be deleted "
-                "instead: archive writes them again"
+                f"instead: archive writes them again, or begins at seq {begun[0]} where no watermark tells of them"
             )
         return Damage(began, told, planned=not left and {*begun} <= {*self.plans})
 
