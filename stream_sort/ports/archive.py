@@ -35,6 +35,12 @@ class ArchiveMarks(Protocol):
         2. Those that exist, each as it stood after the call began.
         """
 
+    def elsewhere(self, queue: str) -> list[str]:
+        """Look for other archives of a queue.
+
+        6. Their addresses, sorted; every one that has a watermark since before the call.
+        """
+
     def set_watermark(self, queue: str, old: int | None, new: int, *, began: int | None = None) -> bool:
         """Move a watermark, and say where the archive began.
 

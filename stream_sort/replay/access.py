@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.bootstrap import StreamSorter
 from stream_sort.core.message import KeyNames
 from stream_sort.errors import QueueNotFound
+from stream_sort.replay.table_keys import check_keys
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.connection import make_client
@@ -96,9 +97,16 @@ class TableAccess:
         if selection.queues is None and selection.only is None:
             yield from self._all_cursors()
 
+    @cached_property
+    def _checked(self) -> StreamSorter:
+        """A sorter on tables that have these keys: a listing passes over rows that it cannot read, be it all."""
+        check_keys(self)
+        return self.sorter
+
     def _all_cursors(self) -> Iterator[Cursor]:
-        page = self.sorter.stores.cursors.rows()
+        store = self._checked.stores.cursors
+        page = store.rows()
         yield from page.rows
         while page.next is not None:
-            page = self.sorter.stores.cursors.rows(page.next)
+            page = store.rows(page.next)
             yield from page.rows

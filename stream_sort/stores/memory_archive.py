@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from stream_sort.ports.archive import Archived
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class MemoryArchiveMarks:
-    """ArchiveMarks in a dict."""
+    """ArchiveMarks in a dict; `others` are those of other archives, by their addresses."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: Mapping[str, MemoryArchiveMarks] | None = None) -> None:
+        self._others = others or {}
         self._marks: dict[str, Archived] = {}
         self._lock = threading.Lock()
 
@@ -27,6 +28,10 @@ class MemoryArchiveMarks:
         """See ArchiveMarks."""
         with self._lock:
             return {queue: self._marks[queue] for queue in queues if queue in self._marks}
+
+    def elsewhere(self, queue: str) -> list[str]:
+        """See ArchiveMarks."""
+        return sorted(address for address, other in self._others.items() if other.watermark(queue) is not None)
 
     def set_watermark(self, queue: str, old: int | None, new: int, *, began: int | None = None) -> bool:
         """See ArchiveMarks."""

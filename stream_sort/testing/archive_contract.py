@@ -1,4 +1,7 @@
-"""ArchiveMarks' guarantees as tests, one a number. Subclass it, give it a `marks` fixture, and run pytest."""
+"""ArchiveMarks' guarantees as tests, one a number. Subclass it, give it a `marks` fixture, and run pytest.
+
+`others` are the marks of other archives of the same tables, by their addresses.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import TYPE_CHECKING
 from stream_sort.ports.archive import Archived
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stream_sort.ports.archive import ArchiveMarks
 
 LOWEST, HIGHEST = -(2**62), 2**63 - 1
@@ -81,3 +86,14 @@ class ArchiveMarksContract:
         assert not marks.set_watermark("q", 3, 9, began=2)
         assert marks.set_watermark("q", None, 4, began=2)
         assert marks.archived(["q"]) == {"q": Archived(4, -1)}
+
+    def test_6_other_archives_of_a_queue_are_named(
+        self, marks: ArchiveMarks, others: Mapping[str, ArchiveMarks]
+    ) -> None:
+        marks.set_watermark("q", None, 4)
+        marks.set_watermark("r", None, 4)
+        assert marks.elsewhere("q") == []
+        for number, other in enumerate(others.values()):
+            other.set_watermark("q", None, number)
+        assert marks.elsewhere("q") == sorted(others)
+        assert marks.elsewhere("r") == []

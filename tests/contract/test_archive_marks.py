@@ -19,14 +19,23 @@ from stream_sort.testing.archive_contract import ArchiveMarksContract
 
 class TestInMemory(ArchiveMarksContract):
     @pytest.fixture
-    def marks(self) -> MemoryArchiveMarks:
-        return MemoryArchiveMarks()
+    def others(self) -> dict[str, MemoryArchiveMarks]:
+        return {"/b": MemoryArchiveMarks(), "/a": MemoryArchiveMarks()}
+
+    @pytest.fixture
+    def marks(self, others: dict[str, MemoryArchiveMarks]) -> MemoryArchiveMarks:
+        return MemoryArchiveMarks(others)
 
 
 class TestOnMiniStack(ArchiveMarksContract):
     @pytest.fixture
     def marks(self, dynamodb: Any, table: str) -> DynamoArchiveMarks:
         return DynamoArchiveMarks(Calls(dynamodb, 10.0), table, "s3://bucket/archive")
+
+    @pytest.fixture
+    def others(self, dynamodb: Any, table: str) -> dict[str, DynamoArchiveMarks]:
+        addresses = [f"s3://bucket/{number:04}/{'x' * 900}" for number in range(30)]
+        return {address: DynamoArchiveMarks(Calls(dynamodb, 10.0), table, address) for address in addresses}
 
     def test_4_archives_do_not_touch_each_other(self, dynamodb: Any, table: str, marks: DynamoArchiveMarks) -> None:
         other = DynamoArchiveMarks(Calls(dynamodb, 10.0), table, "s3://bucket/other")
@@ -60,6 +69,7 @@ def test_a_table_that_is_not_there_is_named(dynamodb: Any) -> None:
     for use in (
         lambda: marks.watermark("q"),
         lambda: marks.archived(["q"]),
+        lambda: marks.elsewhere("q"),
         lambda: marks.set_watermark("q", None, 1),
     ):
         with pytest.raises(TableNotFound, match="no-such-table"):

@@ -211,7 +211,7 @@ def test_a_dry_run_tells_rows_and_segments_and_writes_nothing(sorter: StreamSort
     fill(sorter, "q", range(90))
     report = dry_run(options)
     assert (report.totals["rows"], report.totals["segments"]) == (90, 3)
-    assert "dry run: nothing was read or written" in report.text()
+    assert "dry run: no message was read, nothing written" in report.text()
     assert files(options) == {}
     assert watermark(options, "q") is None
 
@@ -219,6 +219,37 @@ def test_a_dry_run_tells_rows_and_segments_and_writes_nothing(sorter: StreamSort
 @pytest.fixture
 def trimming(options: ArchiveOptions) -> ArchiveOptions:
     return replace(options, trim=True)
+
+
+def test_a_dry_run_tells_what_a_trim_would_delete(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions
+) -> None:
+    fill(sorter, "q", range(90))
+    fill(sorter, "r", range(4))
+    planned = dry_run(trimming)
+    assert {row["queue"]: row["trimmed"] for row in planned.queues} == {"q": 89, "r": 3}
+    assert "trimmed 92" in planned.text()
+    assert stored(sorter, "q") == list(range(90))
+    assert archive(trimming, spark).totals["trimmed"] == 92
+    assert dry_run(trimming).totals["trimmed"] == 0
+
+
+def test_a_mistyped_address_neither_begins_an_archive_nor_trims_for_it(
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions, tmp_path: Path
+) -> None:
+    fill(sorter, "q", range(20))
+    assert archive(trimming, spark).complete
+    fill(sorter, "q", range(20, 40))
+    mistyped = replace(trimming, storage=Storage(str(tmp_path / "mistyped")))
+    for report in (dry_run(mistyped), archive(mistyped, spark)):
+        assert not report.complete
+        assert report.queues[0]["problem"].startswith(f"it is archived in {trimming.storage.canonical}")
+    assert files(mistyped) == {}
+    assert stored(sorter, "q") == list(range(19, 40))
+    # Once it was meant.
+    assert archive(replace(mistyped, trim=False), spark).complete
+    assert archive(mistyped, spark).complete
+    assert stored(sorter, "q") == [39]
 
 
 def stored(sorter: StreamSorter, queue: str) -> list[int]:

@@ -151,7 +151,7 @@ def test_wrong_tables_are_named_before_anything_is_written(
         "no items table": (["--items-table", "no-such-table"], "no table 'no-such-table'"),
         "swapped": (
             ["--items-table", access.cursor_table, "--cursor-table", access.items_table],
-            f"--items-table {access.cursor_table} has the key 'queue'; it should be 'queue' and 'seq': are the tables",
+            f"items table {access.cursor_table} has the key 'queue'; it should be 'queue' and 'seq': are the tables",
         ),
         "other keys": (["--seq-key", "number"], "has the key 'queue' and 'seq'; it should be 'queue' and 'number'"),
     }[wrong]

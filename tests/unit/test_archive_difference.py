@@ -55,6 +55,13 @@ def test_what_is_not_archived_differs() -> None:
     assert (found.seq, found.told) == (30, "it is not in the archive")
 
 
+def test_what_is_missing_inside_the_archive_differs() -> None:
+    archived = [*slots(Range("q", -1, 9), SKIPPED), *slots(Range("q", 19, 39), SKIPPED)]
+    for seqs in (range(40), range(5, 30), range(10, 12)):
+        found = first_difference(pages(map(row, seqs), 7), archived)
+        assert found == Difference(10, "it is not in the archive")
+
+
 def test_the_same_value_in_another_text_is_the_same() -> None:
     archived = pages([row(0, item='{"n":1e2,"raw":"AA==","seq":0}', binary='[["raw"]]')], 1)
     for item, binary, told in (

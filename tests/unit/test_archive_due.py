@@ -281,10 +281,64 @@ def test_an_archive_that_is_claimed_while_it_is_looked_at_is_no_strangers(option
     listed = storage.list
 
     class Claimed(Storage):
-        def list(self, prefix: str) -> list[str]:
+        def list(self, prefix: str = "") -> list[str]:
             owner.claim(storage)
             return listed(prefix)
 
     owner.check(Claimed(storage.uri))
     with pytest.raises(SettingsError, match="is not that of"):
         Owner("arn", "another").check(storage)
+
+
+def test_a_place_with_other_files_is_no_place_to_begin_an_archive(options: ArchiveOptions, tmp_path: Path) -> None:
+    (tmp_path / "output").mkdir()
+    (tmp_path / "output" / "part-0000000.parquet").write_bytes(b"")
+    owner = Owner("arn", "id")
+    with pytest.raises(SettingsError, match=r"output is no archive, and not empty: it holds 'part-0000000.parquet'"):
+        owner.check(Storage(str(tmp_path / "output")))
+    owner.check(Storage(str(tmp_path / "new")))
+    with pytest.raises(SettingsError, match=r"does not say whose it is: owner.json is missing"):
+        owner.check(options.storage)
+
+
+def elsewhere(options: ArchiveOptions, cursor: Cursor) -> Due:
+    (found,) = options.ledgers().known_elsewhere([due(options, cursor)])
+    return found
+
+
+def test_a_queue_that_was_trimmed_for_another_archive_does_not_begin_here_unnoticed(
+    sorter: StreamSorter, options: ArchiveOptions, tmp_path: Path
+) -> None:
+    mistyped = replace(options, storage=Storage(str(tmp_path / "archiv")))
+    # Nothing is trimmed: all of it can be archived anywhere.
+    assert elsewhere(mistyped, row(sorter)).problem == ""
+    sorter.stores.cursors.set_floor("q", 12)
+    assert elsewhere(options, row(sorter)).problem == ""
+    found = elsewhere(mistyped, row(sorter))
+    assert found.problem.startswith(f"it is archived in {options.storage.canonical} and trimmed up to seq 12")
+    assert "run once without --trim" in found.problem
+    # It was meant: somebody ran without --trim.
+    plan = SegmentPlan("q", 12, (19,))
+    fix(mistyped.storage, plan)
+    for held in plan.segments:
+        write_segment(mistyped.storage, held, TableOrigin(ACCESS).read(held))
+    mark_finished(mistyped.storage, plan)
+    sorter.put_many(map(message, range(20, 25)))
+    assert elsewhere(mistyped, row(sorter)).problem == ""
+
+
+def test_a_queue_of_which_nothing_is_left_to_archive_begins_nowhere(
+    sorter: StreamSorter, options: ArchiveOptions, tmp_path: Path
+) -> None:
+    sorter.stores.cursors.set_floor("q", 19)
+    mistyped = replace(options, storage=Storage(str(tmp_path / "archiv")))
+    assert elsewhere(mistyped, row(sorter)).problem == ""
+
+
+def test_what_was_trimmed_without_an_archive_is_elsewhere_nowhere(
+    sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    sorter.put_many(message(seq) | {"queue": "r"} for seq in range(5))
+    sorter.stores.cursors.set_floor("r", 2)
+    found = elsewhere(options, row(sorter, "r"))
+    assert (found.problem, found.after) == ("", 2)

@@ -53,6 +53,8 @@ def first_difference(table: Iterable[pa.RecordBatch], archived: Iterable[pa.Reco
                 if held is None:
                     return Difference(first, "it is not in the archive")
                 end = held.column("seq")[-1].as_py()
+            if held is not None and held.column("seq")[0].as_py() > first:
+                return Difference(first, "it is not in the archive")
             count = pc.sum(pc.less_equal(left.column("seq"), end)).as_py()
             for found in _differences(left.slice(0, count), held):
                 return found

@@ -37,7 +37,8 @@ class Due:
     `mark` is None where the control table has none; `held_by` is the consumer that is furthest behind. Where the
     archive has lost something, `after` is before that, and `lost` how far it went; what it was may be known.
     `unplanned` is whether segments may lie beyond `after` whose plan was lost, and `beyond` what is wrong with a plan
-    or a mark that goes further than the queue is released.
+    or a mark that goes further than the queue is released. `elsewhere` is the archive that holds what was trimmed of a
+    queue, where this one has nothing of it.
     """
 
     cursor: Cursor
@@ -50,6 +51,7 @@ class Due:
     shelf: Shelf = EMPTY
     unplanned: bool = False
     beyond: str = ""
+    elsewhere: str = ""
 
     @property
     def queue(self) -> str:
@@ -91,6 +93,11 @@ class Due:
     @property
     def problem(self) -> str:
         """What keeps the archive from going on; empty if nothing does."""
+        if self.elsewhere:
+            return (
+                f"it is archived in {self.elsewhere} and trimmed up to seq {self.cursor.start}, and nothing of it is "
+                "in this archive. Give the address of that one; to begin another all the same, run once without --trim"
+            )
         if self.damage is not None and (self.after < self.cursor.start or not self.damage.planned):
             return f"the archive is damaged: {self.damage.problem}"
         if self.beyond or self.after >= self.cursor.start:
@@ -121,6 +128,17 @@ class Ledgers:
         consumers = self.control.consumers()
         found = (one for some in _chunks(cursors) for one in self._some(some, consumers))
         return sorted(found, key=lambda one: one.queue)
+
+    def known_elsewhere(self, dues: Iterable[Due]) -> list[Due]:
+        """The same, each that would begin here after a trim with the archive that has what was trimmed, if one has."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(self._elsewhere, dues))
+
+    def _elsewhere(self, due: Due) -> Due:
+        would_begin = due.mark is None and due.after == due.began and len(due.range) > 0
+        if due.cursor.floor is None or not would_begin or due.problem:
+            return due
+        return replace(due, elsewhere=next(iter(self.marks.elsewhere(due.queue)), ""))
 
     def _some(self, cursors: Sequence[Cursor], consumers: Sequence[Subscription]) -> Iterator[Due]:
         queues = [cursor.queue for cursor in cursors]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -36,10 +37,11 @@ from stream_sort.replay.table import TableOrigin
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
+    from stream_sort.core.records import Cursor
     from stream_sort.replay.archive.due import Due, Ledgers
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.jobs.options import Confirm
@@ -63,12 +65,18 @@ def dry_run(options: ArchiveOptions) -> Report:
     """What a run would do and cost; writes nothing and reads no message."""
     Owner.of(options.access).check(options.storage)
     ledgers = options.ledgers()
-    dues = ledgers.due(options.access.cursors(options.selection))
+    dues = _dues(options, ledgers)
     plans = [SegmentPlan.of(due.range, options.segment_rows) for due in _worthwhile(dues, options)]
     everything = Part(0, tuple(held for plan in plans for held in plan.segments))
     cost = estimate(options.access, Plan({}, (everything,), 0.0), consistent=options.consistent)
     segments = {plan.queue: len(plan.ends) for plan in plans}
-    return planned(dues, segments, cost, no_consumers=not ledgers.control.consumers())
+    trimmed = None
+    if options.trim:
+        through = {due.queue: due.after for due in dues} | {plan.queue: plan.through for plan in plans}
+        trimmed = Counter[str]()
+        for held in Bounds(options.access, ledgers.control).of(_deletable(dues, through)):
+            trimmed[held.queue] += len(held)
+    return planned(dues, segments, cost, trimmed, no_consumers=not ledgers.control.consumers())
 
 
 class _Run:
@@ -82,7 +90,7 @@ class _Run:
         self._owner.check(options.storage)
         self._ledgers: Ledgers = options.ledgers()
         self._bounds = Bounds(options.access, self._ledgers.control) if options.trim else None
-        self._dues = self._marked(self._ledgers.due(options.access.cursors(options.selection)))
+        self._dues = self._marked(_dues(options, self._ledgers))
         self.accounts = Accounts.of(self._dues)
         self.accounts.resumed = sum(due.unmarked_segments for due in self._dues)
         self.accounts.no_consumers = not self._ledgers.control.consumers()
@@ -99,7 +107,7 @@ class _Run:
             self._owner.claim(self._options.storage)
         ranges = {due.queue: due.range for due in left}
         rows = sum(map(len, ranges.values()))
-        with Progress(rows, None, quiet=self._options.quiet) as progress:
+        with Progress(rows, None, quiet=self._options.quiet or not rows) as progress:
             while ranges:
                 plans = self._write_plans(ranges.values(), progress)
                 ranges = {
@@ -112,15 +120,15 @@ class _Run:
         """Delete what is archived, consumed by all, and no dead letter's message."""
         if self._bounds is None:
             return
-        through = {due.queue: min(self.accounts.queues[due.queue].through, due.consumed) for due in self._dues}
-        wanted = [
-            (due.cursor, Range(due.queue, due.began, through[due.queue])) for due in self._dues if not due.problem
-        ]
-        options = self._options
+        through = {queue: account.through for queue, account in self.accounts.queues.items()}
+        ranges = self._bounds.of(_deletable(self._dues, through))
+        rows, options = sum(map(len, ranges)), self._options
         task = TrimQueues(options.access, options.control_table, options.storage, self._rate)
-        for answers in self._on_executors(self._bounds.of(wanted), task):
-            for answer in answers:
-                self.accounts.take_trimmed(answer)
+        with Progress(rows, None, what="rows trimmed", quiet=options.quiet or not rows) as progress:
+            for answers in self._on_executors(ranges, task):
+                for answer in answers:
+                    self.accounts.take_trimmed(answer)
+                progress.add(sum(answer.slots for answer in answers))
 
     def _marked(self, dues: list[Due]) -> list[Due]:
         """How queues stand once finished plans have their marks, and whatever is archived has a watermark."""
@@ -232,6 +240,21 @@ def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
         worst = report.queues[0]
         complain(f"not complete: queue {worst['queue']!r}: {worst['problem']}")
     return COMPLETE if report.complete else INCOMPLETE
+
+
+def _dues(options: ArchiveOptions, ledgers: Ledgers) -> list[Due]:
+    """How all queues stand. Where it deletes, a run with a mistyped address must not begin another archive."""
+    dues = ledgers.due(options.access.cursors(options.selection))
+    return ledgers.known_elsewhere(dues) if options.trim else dues
+
+
+def _deletable(dues: Iterable[Due], through: Mapping[str, int]) -> list[tuple[Cursor, Range]]:
+    """What is archived up to some seqs, and consumed by all."""
+    return [
+        (due.cursor, Range(due.queue, due.began, min(through[due.queue], due.consumed)))
+        for due in dues
+        if not due.problem
+    ]
 
 
 def _check(storage: Storage, due: Due, plan: SegmentPlan) -> None:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import ArchiveDamaged, FileMissing, SettingsError
+from stream_sort.errors import ArchiveDamaged, FileMissing, SettingsError, shown
 from stream_sort.replay.access import PATIENCE
 from stream_sort.replay.archive.manifest import LOST, QUEUES
 from stream_sort.replay.files.json_content import value_of
@@ -46,22 +46,31 @@ class Owner:
         return (json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=1) + "\n").encode()
 
     def check(self, storage: Storage) -> None:
-        """Raise SettingsError if the archive is another table's, or has segments and does not say whose."""
+        """Raise SettingsError if the archive is another table's, or its place has files and does not say whose."""
         there = _stored(storage)
-        if there is None and storage.list(QUEUES):
+        if there is None:
+            held = storage.list()
             # Once more: its first run may have begun between the two.
-            there = _stored(storage)
-            if there is None:
-                raise SettingsError(
-                    f"the archive {storage.uri} does not say whose it is: {NAME} is missing. Put it back, or begin "
-                    f"another archive for {self}"
-                )
+            there = _stored(storage) if held else None
+            if held and there is None:
+                raise SettingsError(self._strange(storage, held))
         if there is not None and there != self:
             raise SettingsError(
                 f"the archive {storage.uri} is not that of {self}: it is the archive of {there}. Begin another one. "
                 "Only if the table was restored from that one, to a time after the last run of archive, and that one "
                 f"takes no more messages, write the ARN and the id of the new one into {NAME} instead"
             )
+
+    def _strange(self, storage: Storage, held: list[str]) -> str:
+        if any(name.startswith(QUEUES) for name in held):
+            return (
+                f"the archive {storage.uri} does not say whose it is: {NAME} is missing. Put it back, or begin another "
+                f"archive for {self}"
+            )
+        return (
+            f"{storage.uri} is no archive, and not empty: it holds {shown(held[0])}. Give the address of the archive, "
+            "or an empty place to begin one"
+        )
 
     def claim(self, storage: Storage) -> None:
         """Write down whose the archive is; SettingsError if somebody else was first."""

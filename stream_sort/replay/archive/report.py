@@ -108,8 +108,15 @@ class Accounts:
         return (f"kept: {len(places):,} slots, whose late messages came after they were archived: {told}{more}",)
 
 
-def planned(dues: Iterable[Due], segments: dict[str, int], cost: Estimate, *, no_consumers: bool) -> Report:
-    """The report of a run that was not made."""
+def planned(
+    dues: Iterable[Due],
+    segments: Mapping[str, int],
+    cost: Estimate,
+    trimmed: Mapping[str, int] | None = None,
+    *,
+    no_consumers: bool,
+) -> Report:
+    """The report of a run that was not made; `trimmed` is how many slots it would delete, if it would."""
     dues = list(dues)
     rows = [
         {
@@ -120,19 +127,21 @@ def planned(dues: Iterable[Due], segments: dict[str, int], cost: Estimate, *, no
             "position": due.cursor.position,
             "held_by": due.held_by,
             "problem": due.problem,
+            **({} if trimmed is None else {"trimmed": trimmed.get(due.queue, 0)}),
         }
         for due in dues
     ]
-    totals: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ("rows", "segments")}
+    trims = () if trimmed is None else ("trimmed",)
+    totals: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ("rows", "segments", *trims)}
     units = None if cost.read_units is None else round(cost.read_units, 1)
     notes = ((NO_CONSUMERS,) if no_consumers else ()) + _trimmed_before(dues, {due.queue: due.after for due in dues})
     return Report(
         "archive",
         complete=not any(row["problem"] for row in rows),
-        columns=("queue", "rows", "segments", "archived_through", "position", "held_by", "problem"),
+        columns=("queue", "rows", "segments", "archived_through", "position", "held_by", "problem", *trims),
         queues=sorted(rows, key=lambda row: (not row["problem"], -row["rows"], row["queue"])),
         totals={"queues": len(rows), **totals, "read_units": units},
-        notes=("dry run: nothing was read or written", *notes),
+        notes=("dry run: no message was read, nothing written", *notes),
         facts={"dry_run": True},
     )
 
@@ -157,4 +166,4 @@ def _gone(due: Due, seqs: range, through: int) -> str:
     what = f"seq {seqs.start} was trimmed before and is"
     if len(seqs) > 1:
         what = f"seqs {seqs.start} to {seqs[-1]} ({len(seqs):,}) were trimmed before and are"
-    return f"queue {due.queue!r}: {begins}; {what} in no segment"
+    return f"queue {due.queue!r}: {begins}; {what} in no segment of this archive"

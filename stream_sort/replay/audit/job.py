@@ -38,6 +38,7 @@ from stream_sort.replay.jobs.origins import access_of
 from stream_sort.replay.jobs.progress import Progress
 from stream_sort.replay.jobs.report import shown_json, write_report
 from stream_sort.replay.ranges import Range
+from stream_sort.replay.table_keys import check_keys
 
 if TYPE_CHECKING:
     import argparse
@@ -116,6 +117,7 @@ class _Audit:
 
         options = self.options
         access = replace(access_of(options.source), first_seq=options.first_seq)
+        check_keys(access)
         standing = Standing(access.sorter, options.source.control_table, options.first_seq)
         # Before the items: what is released by now must be among them.
         cursors = standing.cursors(options.queues)

@@ -24,9 +24,9 @@ from stream_sort.replay.jobs.estimate import estimate
 from stream_sort.replay.jobs.files import check_writable
 from stream_sort.replay.jobs.origins import access_of, origin_of, paced
 from stream_sort.replay.jobs.progress import Progress
-from stream_sort.replay.jobs.tables import check_tables
 from stream_sort.replay.selection import clipped
 from stream_sort.replay.table import TableOrigin
+from stream_sort.replay.table_keys import check_keys
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -132,7 +132,7 @@ class BackfillRun:
     def _new_plan(self) -> Plan:
         origin = self._origin
         if isinstance(origin, TableOrigin):
-            check_tables(origin.access)
+            check_keys(origin.access)
             cursors = list(origin.access.cursors(origin.selection))
             notes = trimmed_notes(origin.selection, cursors)
             whole = [origin.whole(cursor) for cursor in cursors]

@@ -22,16 +22,18 @@ class Progress:
     `rows` and `parts` are what there is to do, without what an earlier run has done; None where it is not known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # most have their defaults
         self,
         rows: int | None,
         parts: int | None,
         *,
+        what: str = "rows",
         quiet: bool = False,
         stream: TextIO | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._all = (rows, parts)
+        self._what = what
         self._done = [0, 0]
         self._stream = stream or sys.stderr
         self._quiet = quiet
@@ -76,7 +78,8 @@ class Progress:
         rows += self._under_way() if self._under_way is not None else 0
         rate = rows / max(self.seconds, 0.001)
         return (
-            f"{rows:,}{_of(self._all[0])} rows, {rate:,.0f}/s, {parts:,}{_of(self._all[1])} parts, {self.seconds:.0f} s"
+            f"{rows:,}{_of(self._all[0])} {self._what}, {rate:,.0f}/s, "
+            f"{parts:,}{_of(self._all[1])} parts, {self.seconds:.0f} s"
         )
 
     def _tick(self) -> None:

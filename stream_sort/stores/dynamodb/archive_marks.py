@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import SettingsError
 from stream_sort.stores.dynamodb import control_rows as rows
+from stream_sort.stores.dynamodb import tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +46,24 @@ class DynamoArchiveMarks:
             for row in map(_row, self._batch_get(keys)):
                 found[row.queue] = row.archived
         return found
+
+    def elsewhere(self, queue: str) -> list[str]:
+        """See ArchiveMarks."""
+        key, _ = rows.watermark_place(self._archive, queue)
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#pk = :pk",
+            "ExpressionAttributeNames": {"#pk": tables.CONTROL_PK},
+            "ExpressionAttributeValues": {":pk": {"S": key}},
+        }
+        found: list[str] = []
+        while True:
+            body = self._calls("query", self._table, **request).body
+            found += [wire[tables.CONTROL_SK]["S"] for wire in body["Items"]]
+            if not body.get("LastEvaluatedKey"):
+                return sorted(address for address in found if address != self._archive)
+            request["ExclusiveStartKey"] = body["LastEvaluatedKey"]
 
     def set_watermark(self, queue: str, old: int | None, new: int, *, began: int | None = None) -> bool:
         """See ArchiveMarks."""

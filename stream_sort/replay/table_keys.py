@@ -1,4 +1,4 @@
-"""Whether the tables that a job names are what it takes them for; before it reads or writes anything."""
+"""Whether tables are what they are taken for, by their keys; before anything is read or written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PATIENCE = 10.0
 
 
-def check_tables(access: TableAccess) -> None:
+def check_keys(access: TableAccess) -> None:
     """Raise TableNotFound for a table that is not there, SettingsError for one with other keys.
 
     Whoever may not describe tables is taken at his word.
@@ -22,10 +22,10 @@ def check_tables(access: TableAccess) -> None:
     client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
     calls = Calls(client, PATIENCE)
     wanted = (
-        ("--items-table", access.items_table, [access.queue_key, access.seq_key]),
-        ("--cursor-table", access.cursor_table, [access.queue_key]),
+        ("items", access.items_table, [access.queue_key, access.seq_key]),
+        ("cursor", access.cursor_table, [access.queue_key]),
     )
-    for option, table, keys in wanted:
+    for kind, table, keys in wanted:
         try:
             schema = calls("describe_table", table, TableName=table).body["Table"]["KeySchema"]
         except AccessDenied:
@@ -34,8 +34,8 @@ def check_tables(access: TableAccess) -> None:
         found = [key["AttributeName"] for key in sorted(schema, key=lambda key: str(key["KeyType"]))]
         if found != keys:
             raise SettingsError(
-                f"{option} {table} has the key {_shown(found)}; it should be {_shown(keys)}: are the tables swapped, "
-                "or is --queue-key or --seq-key another?"
+                f"the {kind} table {table} has the key {_shown(found)}; it should be {_shown(keys)}: are the tables "
+                "swapped, or is the queue key or the seq key another (--queue-key and --seq-key; queueKey and seqKey)?"
             )
 
 
