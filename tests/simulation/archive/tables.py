@@ -113,8 +113,8 @@ class MemoryAccess(TableAccess):
 
     def __init__(self, sorter: Sorter) -> None:
         super().__init__("Items", "Cursor")
-        # In the place of the one that it would make for tables in AWS.
-        self.__dict__["sorter"] = sorter
+        # In the place of the one that it would make, and check, for tables in AWS.
+        self.__dict__.update(sorter=sorter, _checked=sorter)
 
     def pages(self, *, consistent: bool) -> RawPages:
         del consistent
