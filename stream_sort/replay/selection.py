@@ -43,7 +43,7 @@ class Selection:
             if seq is not None and not MIN_SEQ <= seq <= MAX_SEQ:
                 raise SettingsError(f"{name} is {seq}; a seq is {MIN_SEQ} to {MAX_SEQ}")
         if self.from_seq is not None and self.to_seq is not None and self.from_seq > self.to_seq:
-            raise SettingsError(f"from_seq {self.from_seq} is above to_seq {self.to_seq}: nothing can be there")
+            raise SettingsError(f"from seq {self.from_seq} is above to seq {self.to_seq}: nothing can be there")
         for name in ("since", "until"):
             at = getattr(self, name)
             # Not so for NaN either.
@@ -52,7 +52,9 @@ class Selection:
                     f"{name} is {at}; it must be a time between 1970 and 9999, in seconds, not in milliseconds"
                 )
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise SettingsError(f"since {self.since} is not before until {self.until}: nothing can be there")
+            raise SettingsError(
+                f"since {_moment(self.since)} is not before until {_moment(self.until)}: nothing can be there"
+            )
 
     @property
     def by_time(self) -> bool:
@@ -114,6 +116,10 @@ def moment(text: str, name: str) -> float:
             f"{name} is {shown(text)}; it must be a time such as 2026-01-31T12:00:00Z, or seconds since the epoch"
         ) from None
     return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
 def seq_number(text: str, name: str) -> int:

@@ -279,7 +279,7 @@ def test_the_whole_job_keeps_to_a_rate(spark: SparkSession, access: TableAccess,
     [
         ({"fromSq": "1"}, "no option 'fromsq'"),
         ({"fromSeq": "x"}, "fromSeq is 'x'"),
-        ({"fromSeq": "5", "toSeq": "4"}, "from_seq 5 is above to_seq 4"),
+        ({"fromSeq": "5", "toSeq": "4"}, "from seq 5 is above to seq 4"),
         ({"queues": "[1]"}, "must hold text only"),
         ({"queues": "nobody"}, "queue 'nobody' has no cursor"),
         ({"since": "soon"}, "since is 'soon'"),

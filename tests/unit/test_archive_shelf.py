@@ -73,6 +73,15 @@ def test_a_lost_manifest_is_told_from_the_names_alone(plan: SegmentPlan) -> None
     assert f"1 of the {len(plan.ends)} segments up to seq {plan.through} are missing" in damage.problem
 
 
+@pytest.mark.parametrize("plan", [FIRST, SECOND, THIRD])
+def test_lost_segments_are_named_where_their_plan_can_be_read(plan: SegmentPlan) -> None:
+    lost = [segment_name(held) + ".json" for held in plan.segments]
+    damage = of_names(left_without(*lost)).damage
+    assert damage is not None
+    told = ", ".join(name.rpartition("/")[2] for name in lost)
+    assert f"{len(lost)} of the {len(lost)} segments up to seq {plan.through} are missing ({told})" in damage.problem
+
+
 def test_a_lost_segment_is_told_where_data_is_asked_for() -> None:
     left = [name for name in WHOLE if name != segment_name(SECOND.segments[0]) + ".parquet"]
     assert Shelf.of(left).damage() is None

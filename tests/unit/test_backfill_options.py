@@ -43,7 +43,7 @@ def options(*argv: str) -> BackfillOptions:
         ),
         ([*TABLES, *FILES, "--gzip"], "--gzip is for --sink jsonl"),
         ([*TABLES, *FILES, "--from-seq", "x"], "--from-seq is 'x'; it must be a whole number"),
-        ([*TABLES, *FILES, "--from-seq", "9", "--to-seq", "3"], "from_seq 9 is above to_seq 3"),
+        ([*TABLES, *FILES, "--from-seq", "9", "--to-seq", "3"], "from seq 9 is above to seq 3"),
         ([*TABLES, *FILES, "--since", "yesterday"], "--since is 'yesterday'; it must be a time"),
         ([*TABLES, *FILES, "--rows-per-part", "0"], "'0' is not a whole number above 0"),
         ([*TABLES, *FILES, "--max-read-units", "-1"], "'-1' is not a number above 0"),

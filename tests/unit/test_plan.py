@@ -37,11 +37,22 @@ def test_of_several_differences_each_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("where", "another"),
+    [("history/_stream_sort", "--out"), ("s3://jobs/7", "--out and --checkpoint")],
+)
+def test_whoever_writes_files_is_told_to_take_another_place_for_them(where: str, another: str) -> None:
+    plan = Plan(OPTIONS, (), 1.0)
+    with pytest.raises(SettingsError, match=rf"or another {another}$"):
+        plan.check({**OPTIONS, "out": "history", "to_seq": 5}, where)
+
+
+@pytest.mark.parametrize(
     "content", [b"", b"[]", b'{"version":1}', b'{"version":7,"options":{},"parts":[],"made_at":1}']
 )
 def test_what_is_no_plan_is_named_with_its_place(content: bytes) -> None:
-    with pytest.raises(StoreError, match=r"^over/there/plan\.json"):
+    with pytest.raises(StoreError, match=r"^over/there/plan\.json") as refused:
         Plan.decode(content, "over/there/plan.json")
+    assert "Error" not in str(refused.value)
 
 
 def test_whole_queues_never_share_a_queue_and_come_largest_first() -> None:

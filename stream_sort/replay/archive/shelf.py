@@ -57,7 +57,8 @@ class Shelf:
 
     Of plans that were read: `unmarked` are those that are finished all the same, `wrong` says what cannot be relied on,
     `through` how far each goes, and `queue` whose they are. `short` are marks whose last segments end before they do.
-    `held` is where all manifests begin that are there, of lost segments, too, if somebody looked.
+    `held` is where all manifests begin that are there, of lost segments, too, if somebody looked. `lacking` are the
+    segments of plans that were read, and are not there.
     """
 
     plans: tuple[int, ...]
@@ -69,6 +70,7 @@ class Shelf:
     through: Mapping[int, int] = field(default_factory=dict)
     short: Mapping[int, str] = field(default_factory=dict)
     held: tuple[int, ...] = ()
+    lacking: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Shelf:
@@ -185,7 +187,13 @@ class Shelf:
         finished = tuple(sorted((*trusted, *(plan.finished for plan in unmarked))))
         queue = known[0].queue if known else ""
         through = {plan.first: plan.through for plan in known}
-        return replace(self, finished=finished, unmarked=unmarked, wrong=wrong, queue=queue, through=through)
+        there = {*self.segments}
+        lacking = {
+            plan.first: tuple(one.after + 1 for one in plan.segments if one.after + 1 not in there) for plan in known
+        }
+        return replace(
+            self, finished=finished, unmarked=unmarked, wrong=wrong, queue=queue, through=through, lacking=lacking
+        )
 
     def damage(self, began: int | None = None) -> Damage | None:
         """The first thing that was there, and is not any more. The newest plan may be unfinished.
@@ -246,7 +254,10 @@ class Shelf:
         found = bisect_right(self.segments, mark.through) - bisect_left(self.segments, mark.first)
         if found >= mark.segments:
             return ""
-        return f"{mark.segments - found} of the {mark.segments} segments up to seq {mark.through} are missing"
+        names = [f"{encode_seq(first)}{MANIFEST}" for first in self.lacking.get(mark.first, ())]
+        more = f" and {len(names) - SOME} more" if len(names) > SOME else ""
+        named = f" ({', '.join(names[:SOME])}{more})" if names else ""
+        return f"{mark.segments - found} of the {mark.segments} segments up to seq {mark.through} are missing{named}"
 
 
 _UNMARKED = "a plan is not marked as finished, not all its segments are there, and another one follows it"

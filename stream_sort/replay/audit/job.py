@@ -172,7 +172,8 @@ class _Audit:
             *rowless_notes(survey.rowless),
             *unmarked_notes(survey.unmarked),
         )
-        lost = {*(one.queue for one in survey.damaged), *survey.unfinished}.intersection(named or ())
+        # Whose a damaged file is may not be known.
+        lost = {one.queue for one in survey.damaged if one.queue} | {*survey.unfinished}.intersection(named or ())
         queues |= {queue: QueueAudit(queue) for queue in lost if queue not in queues}
         return queues, [Finding(one.queue, "damaged", one.rows, detail=one.problem) for one in survey.damaged]
 

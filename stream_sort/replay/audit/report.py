@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from stream_sort.replay.files.storage import Storage
 
 WORST = 50
+# Findings that the report for people tells of.
+TOLD = 10
 MOST_FINDINGS = 1_000
 QUEUES_A_FILE = 50_000
 COLUMNS = ("queue", "messages", "first", "last", "position", "gaps", "missing", "lag", "findings")
@@ -101,7 +103,15 @@ class AuditReport:
             ),
         ]
         notes += [f"consumer {name}: {lag:,} behind" for name, lag in self._lag().items()]
+        notes += self._told()
         return Report("audit", self.complete, COLUMNS, rows, totals, self.seconds, tuple(notes)).text()
+
+    def _told(self) -> list[str]:
+        """The worst findings, each with what to do about it, and where the others are."""
+        open_ones = [finding for finding in self.findings if not finding.repaired]
+        told = [f"queue {one.queue!r}: {one.line}" if one.queue else one.line for one in open_ones[:TOLD]]
+        more = len(open_ones) - TOLD
+        return [*told, f"and {more:,} more findings: see --json, --out or --detail"] if more > 0 else told
 
     def write_detail(self, storage: Storage, form: str) -> None:
         """One row for each queue, all its gaps with it, in files of the form `parquet` or `json`."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import StoreError, StreamSortError, shown
 from stream_sort.replay.backfill.tally import Tally
-from stream_sort.replay.files.json_content import value_of
+from stream_sort.replay.files.json_content import flaw, value_of
 from stream_sort.replay.jobs.plan import Plan
 from stream_sort.replay.ranges import is_number
 
@@ -134,7 +134,7 @@ class Ledger:
             _ = [Tally.from_wire(wire) for wire in document["queues"]]
         except (KeyError, OSError, OverflowError, TypeError, ValueError) as error:
             raise StoreError(
-                f"{self.storage.address(END)} is no end of a job: {error!r}; remove it, and run the job again"
+                f"{self.storage.address(END)} is no end of a job: {flaw(error)}; remove it, and run the job again"
             ) from error
         return document
 
@@ -152,7 +152,7 @@ class Ledger:
             tallies = tuple(map(Tally.from_wire, document["queues"]))
             record = Record(document["part"], tallies, document["ended"], document["size"], document["skips"])
         except (KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"{self.storage.address(name)} is no record of a job: {error!r}; remove it") from error
+            raise StoreError(f"{self.storage.address(name)} is no record of a job: {flaw(error)}; remove it") from error
         if not is_number(record.number) or record.number != self._number(name):
             raise StoreError(f"{self.storage.address(name)} is that of part {shown(record.number)}; remove it")
         return record

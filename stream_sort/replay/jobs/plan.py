@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import SettingsError, StoreError, shown
-from stream_sort.replay.files.json_content import value_of
+from stream_sort.replay.files.json_content import flaw, value_of
 from stream_sort.replay.ranges import Part, Range, range_of
 
 if TYPE_CHECKING:
@@ -84,7 +84,10 @@ class Plan:
             notes, ended = tuple(document.get("notes", ())), {**document.get("ended", {})}
             plan = cls(dict(document["options"]), parts, document["made_at"], notes, ended)
         except (KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"{where} is no plan of a job: {error!r}; take another --checkpoint") from error
+            raise StoreError(
+                f"{where} is no plan of a job: {flaw(error)}. Put it back from a backup; a job with another --out or "
+                "--checkpoint begins from the start, and delivers once more what this one has delivered"
+            ) from error
         if version != VERSION:
             raise StoreError(f"{where} was made by another version of stream_sort; finish the job with that one")
         return plan
@@ -98,8 +101,10 @@ class Plan:
                 f"--{name.replace('_', '-')} was {shown(self.options.get(name))} and is now {shown(now.get(name))}"
                 for name in differing
             )
+            out = now.get("out")
+            another = "--checkpoint" if not out else "--out" if where.startswith(out) else "--out and --checkpoint"
             raise SettingsError(
-                f"{where} belongs to another job: {told}; give the same options to resume it, or another --checkpoint"
+                f"{where} belongs to another job: {told}; give the same options to resume it, or another {another}"
             )
 
 
