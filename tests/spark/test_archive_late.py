@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LATE = {"queue": "q", "seq": 5, "text": "late", "raw": b"\x00\xff", "parts": [{"raw": b"x"}, 1.0]}
 
-KEPT = "kept: 1 slots, whose late messages came after they were archived: queue 'q', seq 5"
+KEPT = "kept: 1 slot, whose late message came after it was archived: queue 'q', seq 5"
 
 
 @pytest.fixture

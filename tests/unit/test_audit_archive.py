@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.errors import ArchiveDamaged, SettingsError
+from stream_sort.errors import ArchiveDamaged, InvalidInput, SettingsError
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.archive.options import ArchiveOptions
 from stream_sort.replay.archive.origin import ArchiveOrigin
@@ -210,3 +210,12 @@ def test_a_queue_that_was_begun_while_the_audit_looked_has_not_lost_its_row(
     survey = ArchiveSurvey(options.storage, None, promises)
     survey._load()
     assert (survey.damaged, survey.rowless) == ([], [])
+
+
+def test_a_queue_that_is_not_archived_is_told_from_an_archive_that_is_not_there(
+    options: ArchiveOptions, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInput, match=r"archive holds nothing of queue 'nobody', 'no': check the names"):
+        ArchiveSurvey(options.storage, ("nobody", "no"))._load()
+    with pytest.raises(InvalidInput, match=r"there is no archive at .*elsewhere: check the address"):
+        ArchiveSurvey(Storage(str(tmp_path / "elsewhere")), ("q",))._load()

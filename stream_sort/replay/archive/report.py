@@ -105,6 +105,8 @@ class Accounts:
             return ()
         told = "; ".join(f"queue {queue!r}, seq {seq}" for queue, seq in places[:SOME])
         more = f"; and {len(places) - SOME:,} more" if len(places) > SOME else ""
+        if len(places) == 1:
+            return (f"kept: 1 slot, whose late message came after it was archived: {told}",)
         return (f"kept: {len(places):,} slots, whose late messages came after they were archived: {told}{more}",)
 
 

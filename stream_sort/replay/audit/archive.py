@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
+from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput, shown
 from stream_sort.replay.archive.folders import AT_ONCE, STRAY, folders
 from stream_sort.replay.archive.manifest import LOST, QUEUES, SEGMENT_LOST, Manifest, check_end, folder_of, parse
 from stream_sort.replay.archive.segments import read_segment
-from stream_sort.replay.archive.shelf import unfinished_notes
+from stream_sort.replay.archive.shelf import SOME, unfinished_notes
 from stream_sort.replay.audit.runs import RUNS, RunCollector
 from stream_sort.replay.export.order import Doubles
 from stream_sort.replay.files.paths import decode_queue
@@ -103,9 +103,16 @@ class ArchiveSurvey:
         self._note_short(manifests)
         self._note_below(manifests)
         if not held and not self.damaged:
-            why = "; ".join(unfinished_notes(self.unfinished)) or "check the address"
-            raise InvalidInput(f"there is no archive at {self._storage.uri}, or none of these queues: {why}")
+            raise InvalidInput(self._empty())
         self._manifests = manifests
+
+    def _empty(self) -> str:
+        uri, unfinished = self._storage.uri, "; ".join(unfinished_notes(self.unfinished))
+        if self._queues and self._storage.list(QUEUES):
+            told = ", ".join(map(shown, self._queues[:SOME]))
+            more = f" and {len(self._queues) - SOME:,} more" if len(self._queues) > SOME else ""
+            return f"the archive {uri} holds nothing of queue {told}{more}: {unfinished or 'check the names'}"
+        return f"there is no archive at {uri}: {unfinished or 'check the address'}"
 
     def _checked(self, names: Iterable[str]) -> Iterator[str]:
         """The manifests among some names; what was planned and finished, and is not there, is noted."""

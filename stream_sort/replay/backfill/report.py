@@ -53,7 +53,8 @@ def outcome(
     queues.sort(key=lambda one: (-one.lost, one.failed in {"", NOT_DONE}, not one.failed))
     lost = sum(one.lost for one in queues)
     word = "skipped" if options.on_gap == "skip" else "found"
-    told = (*notes, f"gaps: {lost:,} missing seqs were {word}") if lost else tuple(notes)
+    seqs = "missing seq was" if lost == 1 else "missing seqs were"
+    told = (*notes, f"gaps: {lost:,} {seqs} {word}") if lost else tuple(notes)
     return Report(
         job="backfill",
         complete=is_complete(options, tallies) and not short,
