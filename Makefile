@@ -79,10 +79,12 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 	echo "No browser: the test that looks at the report will be skipped. Install Chromium or Chrome (Debian: apt" \
 	    "install chromium, macOS: brew install --cask google-chrome) to have it run." >&2
 
-# What starts a local AWS or Spark needs all cores for itself; everything else shares them.
-ALONE := tests/benchmarks tests/local_stack tests/spark
+# Spark and what measures need all cores for themselves. The rest shares them, one process more than there are cores: what
+# runs the app on a local AWS waits a lot.
+ALONE := tests/benchmarks tests/spark
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 test: setup .java .browser ## Run all tests
-	$(RUN) pytest -n auto --dist loadfile $(addprefix --ignore=,$(ALONE))
+	$(RUN) pytest -n $(WORKERS) --dist loadfile $(addprefix --ignore=,$(ALONE))
 	$(RUN) pytest $(ALONE)
 
 lint: setup ## Check style, types and import rules

@@ -35,10 +35,10 @@ class ArchiveMarks(Protocol):
         2. Those that exist, each as it stood after the call began.
         """
 
-    def elsewhere(self, queue: str) -> list[str]:
+    def elsewhere(self, queue: str) -> dict[str, Archived]:
         """Look for other archives of a queue.
 
-        6. Their addresses, sorted; every one that has a watermark since before the call.
+        6. Every one that has a watermark since before the call, by its address.
         """
 
     def set_watermark(self, queue: str, old: int | None, new: int, *, began: int | None = None) -> bool:

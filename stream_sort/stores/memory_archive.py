@@ -29,9 +29,10 @@ class MemoryArchiveMarks:
         with self._lock:
             return {queue: self._marks[queue] for queue in queues if queue in self._marks}
 
-    def elsewhere(self, queue: str) -> list[str]:
+    def elsewhere(self, queue: str) -> dict[str, Archived]:
         """See ArchiveMarks."""
-        return sorted(address for address, other in self._others.items() if other.watermark(queue) is not None)
+        found = {address: other.archived([queue]) for address, other in self._others.items()}
+        return {address: marks[queue] for address, marks in found.items() if marks}
 
     def set_watermark(self, queue: str, old: int | None, new: int, *, began: int | None = None) -> bool:
         """See ArchiveMarks."""

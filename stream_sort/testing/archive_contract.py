@@ -92,8 +92,9 @@ class ArchiveMarksContract:
     ) -> None:
         marks.set_watermark("q", None, 4)
         marks.set_watermark("r", None, 4)
-        assert marks.elsewhere("q") == []
+        assert marks.elsewhere("q") == {}
         for number, other in enumerate(others.values()):
-            other.set_watermark("q", None, number)
-        assert marks.elsewhere("q") == sorted(others)
-        assert marks.elsewhere("r") == []
+            other.set_watermark("q", None, number, began=number - 1)
+        expected = {address: Archived(number, number - 1) for number, address in enumerate(others)}
+        assert marks.elsewhere("q") == expected
+        assert marks.elsewhere("r") == {}

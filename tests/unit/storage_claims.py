@@ -71,3 +71,8 @@ class StorageClaims:
     def test_a_name_that_leaves_the_address_is_refused(self, storage: Storage, name: str) -> None:
         with pytest.raises(InvalidInput, match="file name"):
             storage.write(name, b".")
+
+    def test_some_name_tells_whether_anything_is_there(self, storage: Storage) -> None:
+        assert storage.some_name() is None
+        storage.write("a/b", b".")
+        assert storage.some_name() == "a/b"

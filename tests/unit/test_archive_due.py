@@ -259,6 +259,13 @@ def test_segments_of_a_copy_without_plans_count_where_they_are_whole_up_to_what_
     assert bool(found.problem) == bool(problem)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "json"])
+def test_the_file_that_is_missing_is_named(sorter: StreamSorter, options: ArchiveOptions, kind: str) -> None:
+    sorter.stores.cursors.set_floor("q", 12)
+    lose(options, f"q-q/0000000000000000005.{kind}")
+    assert f"segments up to seq 9 are missing (0000000000000000005.{kind})" in due(options, row(sorter)).problem
+
+
 def test_a_copy_that_has_lost_segments_before_its_first_plan_is_damaged(
     sorter: StreamSorter, options: ArchiveOptions
 ) -> None:
@@ -278,12 +285,11 @@ def test_segments_of_which_no_plan_is_left_are_looked_at_though_their_data_are_l
 
 def test_an_archive_that_is_claimed_while_it_is_looked_at_is_no_strangers(options: ArchiveOptions) -> None:
     owner, storage = Owner("arn", "id"), options.storage
-    listed = storage.list
 
     class Claimed(Storage):
-        def list(self, prefix: str = "") -> list[str]:
+        def some_name(self) -> str | None:
             owner.claim(storage)
-            return listed(prefix)
+            return storage.some_name()
 
     owner.check(Claimed(storage.uri))
     with pytest.raises(SettingsError, match="is not that of"):
@@ -297,6 +303,11 @@ def test_a_place_with_other_files_is_no_place_to_begin_an_archive(options: Archi
     with pytest.raises(SettingsError, match=r"output is no archive, and not empty: it holds 'part-0000000.parquet'"):
         owner.check(Storage(str(tmp_path / "output")))
     owner.check(Storage(str(tmp_path / "new")))
+    # What a system hides in its folders is nobody's.
+    (tmp_path / "hidden" / ".Trashes").mkdir(parents=True)
+    (tmp_path / "hidden" / ".Trashes" / "1").write_bytes(b"")
+    (tmp_path / "hidden" / ".DS_Store").write_bytes(b"")
+    owner.check(Storage(str(tmp_path / "hidden")))
     with pytest.raises(SettingsError, match=r"does not say whose it is: owner.json is missing"):
         owner.check(options.storage)
 
@@ -325,6 +336,26 @@ def test_a_queue_that_was_trimmed_for_another_archive_does_not_begin_here_unnoti
     mark_finished(mistyped.storage, plan)
     sorter.put_many(map(message, range(20, 25)))
     assert elsewhere(mistyped, row(sorter)).problem == ""
+
+
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [
+        ({"/a": (9, -1), "/b": (15, -1)}, "/b"),
+        ({"/a": (15, -1), "/b": (9, -1)}, "/a"),
+        ({"/a": (15, None), "/b": (19, 12)}, "/a"),
+        # It began behind what was trimmed, and has nothing of that.
+        ({"/b": (19, 12)}, ""),
+    ],
+)
+def test_of_several_archives_the_one_is_named_that_goes_furthest(
+    sorter: StreamSorter, options: ArchiveOptions, others: dict[str, tuple[int, int | None]], named: str
+) -> None:
+    sorter.put_many(message(seq) | {"queue": "r"} for seq in range(20))
+    sorter.stores.cursors.set_floor("r", 12)
+    for address, (watermark, began) in others.items():
+        replace(options, storage=Storage(address)).ledgers().marks.set_watermark("r", None, watermark, began=began)
+    assert elsewhere(options, row(sorter, "r")).elsewhere == named
 
 
 def test_a_queue_of_which_nothing_is_left_to_archive_begins_nowhere(

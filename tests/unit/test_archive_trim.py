@@ -9,7 +9,7 @@ import pytest
 from stream_sort import StreamSorter
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.archive.segments import write_segment
-from stream_sort.replay.archive.trim import Bounds, Trimmed, TrimQueues
+from stream_sort.replay.archive.trim import Bound, Bounds, Trimmed, TrimQueues
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.table import TableOrigin
@@ -47,10 +47,15 @@ def late(seq: int) -> dict[str, Any]:
     return message(seq, text="late", raw=b"\xff", size=1.5)
 
 
-def due(sorter: StreamSorter, through: int, began: int = -1) -> list[Range]:
+def bound(sorter: StreamSorter, through: int, began: int = -1) -> Bound:
     cursor = sorter.stores.cursors.get("q")
     assert cursor is not None
-    return Bounds(ACCESS, sorter.stores.control("Control")).of([(cursor, Range("q", began, through))])
+    (found,) = Bounds(ACCESS, sorter.stores.control("Control")).of([(cursor, Range("q", began, through))])
+    return found
+
+
+def due(sorter: StreamSorter, through: int, began: int = -1) -> list[Range]:
+    return list(bound(sorter, through, began).ranges)
 
 
 def done(trim: TrimQueues, ranges: Iterable[Range]) -> list[Trimmed]:
@@ -61,12 +66,15 @@ def test_what_was_kept_is_looked_up_by_itself_and_not_with_all_that_follows(
     sorter: StreamSorter, trim: TrimQueues
 ) -> None:
     assert due(sorter, 39) == [Range("q", -1, 39)]
+    assert (bound(sorter, 39).slots, bound(sorter, 59).slots) == (40, 59)
     sorter.put(late(11))
     sorter.put(late(20))
     assert done(trim, due(sorter, 39)) == [Trimmed("q", 38, (11, 20))]
     kept = [Range("q", 10, 11), Range("q", 19, 20)]
     assert due(sorter, 39) == kept
     assert due(sorter, 59) == [*kept, Range("q", 39, 59)]
+    # Those that were kept, and up to the one at the position.
+    assert (bound(sorter, 39).slots, bound(sorter, 59).slots) == (2, 2 + 19)
     assert done(trim, due(sorter, 59)) == [Trimmed("q", 0, (11,)), Trimmed("q", 0, (20,)), Trimmed("q", 19)]
     assert sorter.stores.items.look("q", -1, 99).seqs == (11, 20, 59)
     assert due(sorter, 59) == kept

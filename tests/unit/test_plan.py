@@ -38,7 +38,7 @@ def test_of_several_differences_each_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("where", "another"),
-    [("history/_stream_sort", "--out"), ("s3://jobs/7", "--out and --checkpoint")],
+    [("history/_stream_sort", "--out"), ("history_7", "--out and --checkpoint")],
 )
 def test_whoever_writes_files_is_told_to_take_another_place_for_them(where: str, another: str) -> None:
     plan = Plan(OPTIONS, (), 1.0)

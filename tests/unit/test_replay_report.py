@@ -88,3 +88,11 @@ def test_quiet_progress_says_nothing() -> None:
         progress.add(1)
     assert not stream.getvalue()
     assert progress.line().startswith("1 rows, ")
+
+
+def test_a_problem_that_its_cell_cuts_short_is_told_whole() -> None:
+    short, long = "it is lost", "it is archived elsewhere, and trimmed; to go on all the same, run once without --trim"
+    rows = [{"queue": "ada", "problem": long}, {"queue": "bob", "problem": short}, {"queue": "eve", "problem": ""}]
+    text = Report("archive", False, ("queue", "problem"), rows, {}).text()  # noqa: FBT003  # as jobs do
+    assert f"\nqueue 'ada': {long}\n" in text
+    assert "queue 'bob'" not in text

@@ -138,7 +138,11 @@ class Ledgers:
         would_begin = due.mark is None and due.after == due.began and len(due.range) > 0
         if due.cursor.floor is None or not would_begin or due.problem:
             return due
-        return replace(due, elsewhere=next(iter(self.marks.elsewhere(due.queue)), ""))
+        others = self.marks.elsewhere(due.queue)
+        # One that began behind what was trimmed has nothing of that.
+        holding = (address for address, mark in others.items() if mark.began is None or mark.began < due.cursor.start)
+        furthest = max(holding, key=lambda address: (others[address].watermark, address), default="")
+        return replace(due, elsewhere=furthest)
 
     def _some(self, cursors: Sequence[Cursor], consumers: Sequence[Subscription]) -> Iterator[Due]:
         queues = [cursor.queue for cursor in cursors]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -73,7 +72,8 @@ def dry_run(options: ArchiveOptions) -> Report:
     trimmed = None
     if options.trim:
         through = {due.queue: due.after for due in dues} | {plan.queue: plan.through for plan in plans}
-        trimmed = _slots(Bounds(options.access, ledgers.control).of(_deletable(dues, through)), dues)
+        bounds = Bounds(options.access, ledgers.control).of(_deletable(dues, through))
+        trimmed = {bound.queue: bound.slots for bound in bounds}
     return planned(dues, segments, cost, trimmed, no_consumers=not ledgers.control.consumers())
 
 
@@ -119,8 +119,9 @@ class _Run:
         if self._bounds is None:
             return
         through = {queue: account.through for queue, account in self.accounts.queues.items()}
-        ranges = self._bounds.of(_deletable(self._dues, through))
-        rows, options = _slots(ranges, self._dues).total(), self._options
+        bounds = self._bounds.of(_deletable(self._dues, through))
+        ranges = [held for bound in bounds for held in bound.ranges]
+        rows, options = sum(bound.slots for bound in bounds), self._options
         task = TrimQueues(options.access, options.control_table, options.storage, self._rate)
         with Progress(rows, None, what="rows trimmed", quiet=options.quiet or not rows) as progress:
             for answers in self._on_executors(ranges, task):
@@ -253,15 +254,6 @@ def _deletable(dues: Iterable[Due], through: Mapping[str, int]) -> list[tuple[Cu
         for due in dues
         if not due.problem
     ]
-
-
-def _slots(ranges: Iterable[Range], dues: Iterable[Due]) -> Counter[str]:
-    """How many slots of each queue a trim of some ranges deletes: the one at the position stays."""
-    last = {due.queue: due.cursor.position - 1 for due in dues}
-    slots: Counter[str] = Counter()
-    for held in ranges:
-        slots[held.queue] += len(replace(held, through=min(held.through, last[held.queue])))
-    return slots
 
 
 def _check(storage: Storage, due: Due, plan: SegmentPlan) -> None:

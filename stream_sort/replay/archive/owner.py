@@ -49,10 +49,10 @@ class Owner:
         """Raise SettingsError if the archive is another table's, or its place has files and does not say whose."""
         there = _stored(storage)
         if there is None:
-            held = storage.list()
+            held = storage.some_name()
             # Once more: its first run may have begun between the two.
-            there = _stored(storage) if held else None
-            if held and there is None:
+            there = None if held is None else _stored(storage)
+            if held is not None and there is None:
                 raise SettingsError(self._strange(storage, held))
         if there is not None and there != self:
             raise SettingsError(
@@ -61,14 +61,14 @@ class Owner:
                 f"takes no more messages, write the ARN and the id of the new one into {NAME} instead"
             )
 
-    def _strange(self, storage: Storage, held: list[str]) -> str:
-        if any(name.startswith(QUEUES) for name in held):
+    def _strange(self, storage: Storage, held: str) -> str:
+        if storage.list(QUEUES):
             return (
                 f"the archive {storage.uri} does not say whose it is: {NAME} is missing. Put it back, or begin another "
                 f"archive for {self}"
             )
         return (
-            f"{storage.uri} is no archive, and not empty: it holds {shown(held[0])}. Give the address of the archive, "
+            f"{storage.uri} is no archive, and not empty: it holds {shown(held)}. Give the address of the archive, "
             "or an empty place to begin one"
         )
 

@@ -254,7 +254,8 @@ class Shelf:
         found = bisect_right(self.segments, mark.through) - bisect_left(self.segments, mark.first)
         if found >= mark.segments:
             return ""
-        names = [f"{encode_seq(first)}{MANIFEST}" for first in self.lacking.get(mark.first, ())]
+        lacking = self.lacking.get(mark.first, ())
+        names = [encode_seq(first) + (DATA if first in self.held else MANIFEST) for first in lacking]
         more = f" and {len(names) - SOME} more" if len(names) > SOME else ""
         named = f" ({', '.join(names[:SOME])}{more})" if names else ""
         return f"{mark.segments - found} of the {mark.segments} segments up to seq {mark.through} are missing{named}"

@@ -141,6 +141,15 @@ class Seen:
                 self.runs.append(run)
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What of a queue is to be deleted: how many slots, and in which ranges; some may be kept for late messages."""
+
+    queue: str
+    slots: int
+    ranges: tuple[Range, ...]
+
+
 @dataclass(frozen=True)
 class Bounds:
     """How far queues may be trimmed."""
@@ -148,14 +157,13 @@ class Bounds:
     access: TableAccess
     control: ControlStore
 
-    def of(self, archived: Iterable[tuple[Cursor, Range]]) -> list[Range]:
+    def of(self, archived: Iterable[tuple[Cursor, Range]]) -> list[Bound]:
         """What is to be deleted of queues of which ranges are archived, and consumed by all."""
         consumers = [consumer.name for consumer in self.control.consumers()]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = pool.map(lambda one: self._bound(one[0], one[1], consumers), archived)
-            return [held for ranges in found for held in ranges]
+            return list(pool.map(lambda one: self._bound(one[0], one[1], consumers), archived))
 
-    def _bound(self, cursor: Cursor, archived: Range, consumers: list[str]) -> list[Range]:
+    def _bound(self, cursor: Cursor, archived: Range, consumers: list[str]) -> Bound:
         """What is stored up to where nobody needs the table any more, not counting the slot at the position."""
         queue, through = cursor.queue, archived.through
         for consumer in consumers:
@@ -167,9 +175,11 @@ class Bounds:
         stored = [seq for seq in self._stored(cursor, archived.after) if seq <= last]
         below = [seq for seq in stored if seq <= cursor.start]
         above = [Range(queue, seq - 1, through) for seq in stored[len(below) :][:1]]
+        # Above the floor there are no holes.
+        slots = len(below) + sum(last - held.after for held in above)
         if len(below) > FEW:
-            return [Range(queue, below[0] - 1, through)]
-        return joined([*(Range(queue, seq - 1, seq) for seq in below), *above])
+            return Bound(queue, slots, (Range(queue, below[0] - 1, through),))
+        return Bound(queue, slots, tuple(joined([*(Range(queue, seq - 1, seq) for seq in below), *above])))
 
     def _stored(self, cursor: Cursor, after: int) -> tuple[int, ...]:
         """The lowest slots, up to one above the floor, or many: below it a few were kept, or a trim has died.

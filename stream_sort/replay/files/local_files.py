@@ -63,6 +63,15 @@ class LocalFiles:
                 names += [(within / file).as_posix() for file in files if not file.startswith(UNFINISHED)]
         return sorted(name for name in names if name.startswith(prefix))
 
+    def some_name(self) -> str | None:
+        """See Place. A folder that cannot be opened, such as lost+found, is the system's."""
+        for folder, folders, files in os.walk(self._root):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            for file in files:
+                if not file.startswith("."):
+                    return (Path(folder) / file).relative_to(self._root).as_posix()
+        return None
+
     def size(self, name: str) -> int | None:
         """See Place."""
         with self._named(name):

@@ -79,11 +79,12 @@ class S3Objects:
     def list(self, prefix: str) -> list[str]:
         """See Place."""
         with self._named(prefix):
-            pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self._bucket, Prefix=self._prefix + prefix
-            )
-            keys = [found["Key"] for page in pages for found in page.get("Contents", ())]
-        return sorted(key.removeprefix(self._prefix) for key in keys if not key.endswith("/"))
+            return sorted(self._names(prefix))
+
+    def some_name(self) -> str | None:
+        """See Place."""
+        with self._named(""):
+            return next(self._names(""), None)
 
     def size(self, name: str) -> int | None:
         """See Place."""
@@ -108,6 +109,14 @@ class S3Objects:
 
     def sweep(self) -> None:
         """See Place: what was not put whole was never there."""
+
+    def _names(self, prefix: str) -> Iterator[str]:
+        """The names that begin so, page by page; a key that ends with / is a folder's mark."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=self._prefix + prefix
+        )
+        keys = (found["Key"] for page in pages for found in page.get("Contents", ()))
+        return (key.removeprefix(self._prefix) for key in keys if not key.endswith("/"))
 
     def _object(self, name: str) -> dict[str, Any]:
         return {"Bucket": self._bucket, "Key": self._prefix + name}

@@ -38,6 +38,9 @@ class Place(Protocol):
     def list(self, prefix: str) -> list[str]:
         """The names that begin with `prefix`, at any depth, sorted; none if there is nothing there."""
 
+    def some_name(self) -> str | None:
+        """The name of any file, None if there is none; what a system hides in its folders does not count."""
+
     def size(self, name: str) -> int | None:
         """The bytes of a file, None if there is none."""
 
@@ -81,6 +84,10 @@ class Storage:
     def list(self, prefix: str = "") -> list[str]:
         """The names that begin with `prefix`, at any depth, sorted; none if there is nothing there."""
         return _place(self).list(prefix)
+
+    def some_name(self) -> str | None:
+        """The name of any file, None if there is none; what a system hides in its folders does not count."""
+        return _place(self).some_name()
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file."""

@@ -102,7 +102,8 @@ class Plan:
                 for name in differing
             )
             out = now.get("out")
-            another = "--checkpoint" if not out else "--out" if where.startswith(out) else "--out and --checkpoint"
+            is_beside = bool(out) and where.startswith(out.rstrip("/") + "/")
+            another = "--checkpoint" if not out else "--out" if is_beside else "--out and --checkpoint"
             raise SettingsError(
                 f"{where} belongs to another job: {told}; give the same options to resume it, or another {another}"
             )

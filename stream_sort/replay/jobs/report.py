@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_QUEUES = 30
 WIDEST = 48
+MOST_PROBLEMS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,17 @@ class Report:
         lines = table(self.columns, self.queues[:most]) if self.queues else []
         if len(self.queues) > most:
             lines.append(f"and {len(self.queues) - most:,} more")
+        lines += self._clipped_problems(most)
         told = ", ".join(f"{name.replace('_', ' ')} {shown_cell(value)}" for name, value in self.totals.items())
         lines += ["", told, *map(visible, self.notes)]
         lines.append(f"{self.job}: {self._verdict()}")
         return "\n".join(lines).lstrip("\n") + "\n"
+
+    def _clipped_problems(self, most: int) -> list[str]:
+        """The problems that their cells cut short, whole: they end with what to do."""
+        told = ((row["queue"], row.get("problem") or "") for row in self.queues[:most])
+        long = [f"queue {queue!r}: {problem}" for queue, problem in told if len(problem) > WIDEST]
+        return ["", *map(visible, long[:MOST_PROBLEMS])] if long else []
 
     def _verdict(self) -> str:
         if self.facts.get("dry_run"):

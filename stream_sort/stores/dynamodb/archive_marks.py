@@ -47,7 +47,7 @@ class DynamoArchiveMarks:
                 found[row.queue] = row.archived
         return found
 
-    def elsewhere(self, queue: str) -> list[str]:
+    def elsewhere(self, queue: str) -> dict[str, Archived]:
         """See ArchiveMarks."""
         key, _ = rows.watermark_place(self._archive, queue)
         request: dict[str, Any] = {
@@ -57,12 +57,13 @@ class DynamoArchiveMarks:
             "ExpressionAttributeNames": {"#pk": tables.CONTROL_PK},
             "ExpressionAttributeValues": {":pk": {"S": key}},
         }
-        found: list[str] = []
+        found: dict[str, Archived] = {}
         while True:
             body = self._calls("query", self._table, **request).body
-            found += [wire[tables.CONTROL_SK]["S"] for wire in body["Items"]]
+            found |= {row.sk: row.archived for row in map(_row, body["Items"])}
             if not body.get("LastEvaluatedKey"):
-                return sorted(address for address in found if address != self._archive)
+                found.pop(self._archive, None)
+                return found
             request["ExclusiveStartKey"] = body["LastEvaluatedKey"]
 
     def set_watermark(self, queue: str, old: int | None, new: int, *, began: int | None = None) -> bool:

@@ -47,6 +47,9 @@ class MemoryFiles:
     def list(self, prefix: str) -> list[str]:
         return sorted(name for name in self.contents if name.startswith(prefix))
 
+    def some_name(self) -> str | None:
+        return next(iter(self.contents), None)
+
     def size(self, name: str) -> int | None:
         return len(self.contents[name]) if name in self.contents else None
 
