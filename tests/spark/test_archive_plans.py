@@ -178,6 +178,8 @@ def test_an_archive_that_begins_behind_a_trim_trims_what_it_has(
     archive(replace(trimming, queues=("by archive",)), spark)
     fill(sorter, range(10, 20), "by hand", "by archive")
     other = replace(trimming, storage=Storage(str(tmp_path / "other")))
+    # No trim begins a second archive by itself.
+    assert archive(replace(other, trim=False), spark).complete
     for seqs, trimmed in ((range(20, 25), 18), ((), 10), ((), 0)):
         report = archive(other, spark)
         assert (report.complete, report.totals["trimmed"]) == (True, trimmed)
@@ -195,6 +197,8 @@ def test_a_late_message_that_another_archive_has_not_is_left_alone(
     assert sorter.put({"queue": "q", "seq": 5, "late": 1}).status == "late"
     assert archive(trimming, spark).complete
     fill(sorter, range(40, 50), "q")
-    report = archive(replace(trimming, storage=Storage(str(tmp_path / "other"))), spark)
+    other = replace(trimming, storage=Storage(str(tmp_path / "other")))
+    assert archive(replace(other, trim=False), spark).complete
+    report = archive(other, spark)
     assert (report.complete, report.totals["trimmed"]) == (True, 9)
     assert [one.seq for one in sorter.late("q")] == [5]

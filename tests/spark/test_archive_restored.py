@@ -90,6 +90,7 @@ def test_messages_that_took_the_seqs_of_archived_ones_are_not_trimmed(
     assert (stored(sorter), stored(sorter, "sound")) == (tuple(range(20, 50)), (29,))
     # As it says: another archive takes all that is left.
     other = replace(trimming, storage=replace(trimming.storage, uri=trimming.storage.uri + "-other"))
+    assert archive(replace(other, trim=False), spark).complete
     assert archive(other, spark).complete
     assert (stored(sorter), audited(other, "q").document()["messages"]) == ((49,), 30)
 

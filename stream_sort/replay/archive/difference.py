@@ -33,7 +33,8 @@ class Difference:
         return (
             f"seq {self.seq} in the table is not the message that is archived ({self.told}); nothing from there on was "
             "deleted. If the table was restored to an earlier time and has taken other messages since, begin another "
-            "archive for it; if segments of this archive were replaced by another archive's, put the right ones back"
+            "archive for it, first without --trim; if segments of this archive were replaced by another archive's, put "
+            "the right ones back"
         )
 
 
