@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from botocore.loaders import JSONFileLoader
+from hypothesis import settings
 
 from stream_sort import StreamSorter
 from stream_sort.local.ministack import MiniStack
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 class Tables(NamedTuple):
     items: str
     cursor: str
+
+
+# Nothing random decides whether the suite passes: `make fuzz` and `make soak` explore, or HYPOTHESIS_PROFILE=default.
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 def pytest_configure() -> None:

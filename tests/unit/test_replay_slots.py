@@ -31,7 +31,8 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )
-FIELDS = st.dictionaries(TEXT.filter(lambda name: name and not name.startswith("_ss_")), VALUES, max_size=5)
+OWN_NAMES = TEXT.filter(lambda name: name and name not in {KEYS.queue, KEYS.seq} and not name.startswith("_ss_"))
+FIELDS = st.dictionaries(OWN_NAMES, VALUES, max_size=5)
 
 
 def sent(document: dict[str, Any], **added: dict[str, Any]) -> dict[str, Any]:
