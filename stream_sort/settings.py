@@ -104,11 +104,23 @@ class ConsumerSettings(EnvSettings):
 
 @dataclass(frozen=True, slots=True)
 class SinkSettings(EnvSettings):
-    """Where `process` hands batches: to a handler of the user (`module:function`), or to a sink and its target."""
+    """Where `process` hands batches: to a handler of the user (`module:function`), or to a sink and its target.
+
+    `items_arn` is the ARN of the items table, where it is known; the table's name and the consumer's are those of the
+    other settings.
+    """
 
     handler: str = ""
     sink: str = "log"
     sink_target: str = ""
+    items_arn: str = ""
+    items_table: str = "Items"
+    consumer: str = "process"
+
+    @property
+    def sender(self) -> str:
+        """Name who sends: no two consumers have one name, nor two tables, in whatever account or region they are."""
+        return f"{self.items_arn or self.items_table} {self.consumer}"
 
 
 def variables() -> dict[str, str]:

@@ -21,13 +21,17 @@ ARN = r"arn:aws[a-z-]*:"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of sink: where its code is, which AWS service it talks to, what its target looks like."""
+    """One kind of sink: where its code is, which AWS service it talks to, what its target looks like.
+
+    `names_sender`: its target drops repeats, so its messages say who sent them.
+    """
 
     module: str
     factory: str
     service: str
     target: str
     target_is: str
+    names_sender: bool = False
 
 
 SINKS = {
@@ -38,9 +42,15 @@ SINKS = {
         "sqs",
         r"https?://\S+/\d+/[\w-]+\.fifo",
         "the URL of a queue whose name ends in .fifo",
+        names_sender=True,
     ),
     "sns-fifo": Kind(
-        "fifo", "sns_fifo_sink", "sns", ARN + r"sns:[^:\s]+:\d+:[\w-]+\.fifo", "the ARN of a topic that ends in .fifo"
+        "fifo",
+        "sns_fifo_sink",
+        "sns",
+        ARN + r"sns:[^:\s]+:\d+:[\w-]+\.fifo",
+        "the ARN of a topic that ends in .fifo",
+        names_sender=True,
     ),
     "kinesis": Kind(
         "kinesis",
@@ -78,8 +88,8 @@ def make_sink(settings: SinkSettings, client: Any = None) -> Callable[[Batch], i
             f"(the sinks are {', '.join(SINKS)})"
         )
     factory = getattr(import_module(f"stream_sort.sinks.{kind.module}"), kind.factory)
-    sink = factory(target, client or make_client(kind.service)) if kind.service else factory()
-    return cast("Callable[[Batch], int | None]", sink)
+    given = [target, client or make_client(kind.service)] if kind.service else []
+    return cast("Callable[[Batch], int | None]", factory(*given, *[settings.sender] * kind.names_sender))
 
 
 def make_client(service: str, *, region: str | None = None, endpoint_url: str | None = None) -> Any:

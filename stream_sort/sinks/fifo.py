@@ -26,13 +26,13 @@ class FifoSink:
     batch is one group. So ten times the requests buy the order; queues go in parallel.
 
     A message whose answer was lost is sent again under the same deduplication id. AWS drops such repeats for 5
-    minutes; after that the message stands twice. A queue that is delivered anew within 5 minutes is dropped too,
-    unless that is another `sending`.
+    minutes; after that the message stands twice. A queue that the same `sender` delivers anew within 5 minutes is
+    dropped too; what another one sends is not.
     """
 
     where: str
     send: Callable[[str, dict[str, Any]], object]
-    sending: str = ""
+    sender: str
 
     def __call__(self, batch: Batch) -> None:
         """Send the batch, or raise with the last seq that was taken."""
@@ -42,25 +42,25 @@ class FifoSink:
                 progress.last_done = entry.seq
 
     def _send(self, queue: str, entry: Entry) -> None:
-        labels = fifo_labels(queue, entry.seq, self.sending)
+        labels = fifo_labels(self.sender, queue, entry.seq)
         text = xml_safe(entry.text)
         check_size(len(text.encode()) + attributes_size(labels), MAX_BYTES)
         self.send(text, labels)
 
 
-def sqs_fifo_sink(url: str, client: Any) -> FifoSink:
+def sqs_fifo_sink(url: str, client: Any, sender: str) -> FifoSink:
     """To a queue; one with FifoThroughputLimit perMessageGroupId takes thousands of calls a second."""
 
     def send(text: str, labels: dict[str, Any]) -> None:
         client.send_message(QueueUrl=url, MessageBody=text, **labels)
 
-    return FifoSink(f"SQS queue {url}", send)
+    return FifoSink(f"SQS queue {url}", send, sender)
 
 
-def sns_fifo_sink(arn: str, client: Any) -> FifoSink:
+def sns_fifo_sink(arn: str, client: Any, sender: str) -> FifoSink:
     """To a topic, and in the same order to each of its subscribers."""
 
     def publish(text: str, labels: dict[str, Any]) -> None:
         client.publish(TopicArn=arn, Message=text, **labels)
 
-    return FifoSink(f"SNS topic {arn}", publish)
+    return FifoSink(f"SNS topic {arn}", publish, sender)

@@ -28,21 +28,21 @@ def partition_key(queue: str) -> str:
     return _name(queue, fits=len(queue.encode("utf-16-le")) <= 2 * PARTITION_KEY_LENGTH)
 
 
-def deduplication_id(queue: str, seq: int, sending: str = "") -> str:
-    """The same for the same message, always: sending again what AWS has taken is harmless, for 5 minutes.
+def deduplication_id(sender: str, queue: str, seq: int) -> str:
+    """Return the same id for the same message of the same sender, always: AWS drops a repeat for 5 minutes.
 
-    A `sending` that is to arrive although another one did has a name, and ids of its own.
+    The sender is part of it: what two consumers or two tables send to one target are two messages, and so is what is
+    sent once more on purpose, under another name.
     """
-    place = f"{seq}:{queue}"
-    # No seq begins with a letter, so no name makes the id of what was sent without one.
-    return sha256((f"sending {sending}:{place}" if sending else place).encode()).hexdigest()
+    # The length keeps apart a sender that ends like a seq or a queue from one that does not.
+    return sha256(f"{len(sender)}:{sender}:{seq}:{queue}".encode()).hexdigest()
 
 
-def fifo_labels(queue: str, seq: int, sending: str = "") -> dict[str, Any]:
+def fifo_labels(sender: str, queue: str, seq: int) -> dict[str, Any]:
     """What SQS and SNS want to know of a message besides its text; the attributes are for filters and people."""
     return {
         "MessageGroupId": group_id(queue),
-        "MessageDeduplicationId": deduplication_id(queue, seq, sending),
+        "MessageDeduplicationId": deduplication_id(sender, queue, seq),
         "MessageAttributes": {
             "queue": {"DataType": "String", "StringValue": xml_safe(queue)},
             "seq": {"DataType": "Number", "StringValue": str(seq)},

@@ -82,9 +82,9 @@ class Outlet:
         self.sqs = aws("sqs")
         service = {"sqs-fifo": "sqs", "sns-fifo": "sns", "kinesis": "kinesis"}[name]
         self.client = aws(service)
-        target, operation = getattr(self, f"_{service}")()
+        self.target, operation = getattr(self, f"_{service}")()
         self.wire = Wire(self.client, f"{service}.{operation}")
-        self.sink = make_sink(SinkSettings(sink=name, sink_target=target), self.client)
+        self.sink = make_sink(SinkSettings(sink=name, sink_target=self.target), self.client)
 
     def _sqs(self) -> tuple[str, str]:
         self.url = self.sqs.create_queue(QueueName="out.fifo", Attributes=FIFO)["QueueUrl"]
@@ -189,3 +189,26 @@ def test_each_kinesis_record_is_told_the_number_of_the_one_before_also_across_ba
     deliver(outlet.sink, batch_of("a", (3, 4)))
     chained = ["SequenceNumberForOrdering" in request for request in outlet.wire.requests]
     assert chained == [True, False, True], "a number that may be what was refused is not tried again"
+
+
+OTHER_SENDERS = [
+    {"items_table": "Other"},
+    {"consumer": "billing"},
+    {"items_arn": "arn:aws:dynamodb:eu-west-1:999999999999:table/Items"},
+    {"items_arn": "arn:aws:dynamodb:us-east-1:123456789012:table/Items"},
+]
+
+
+@pytest.mark.parametrize("other", OTHER_SENDERS)
+@pytest.mark.parametrize("name", ["sqs-fifo", "sns-fifo"])
+def test_messages_of_a_second_stack_or_consumer_on_one_fifo_target_do_not_vanish(
+    name: str, other: dict[str, str], aws: Callable[[str], Any]
+) -> None:
+    outlet = Outlet(aws, name)
+    own = {"items_arn": "arn:aws:dynamodb:eu-west-1:123456789012:table/Items"} if "items_arn" in other else {}
+    first = make_sink(SinkSettings(sink=name, sink_target=outlet.target, **own), outlet.client)
+    second = make_sink(SinkSettings(sink=name, sink_target=outlet.target, **other), outlet.client)
+    first(batch_of("ada", (0, 1)))
+    second(batch_of("ada", (0, 1)))
+    first(batch_of("ada", (0, 1)))
+    assert [message["seq"] for message in outlet.arrived()] == [0, 1, 0, 1], "each sender's, each once"

@@ -98,6 +98,10 @@ def test_enqueue_is_told_where_poison_of_kinesis_is_kept(resources: dict[str, An
     assert environment(resources, "enqueue")["STREAM_SORT_DEAD_LETTERS_URL"] == {"Ref": "EnqueueDeadLetters"}
 
 
+def test_process_is_told_whose_messages_it_sends(resources: dict[str, Any]) -> None:
+    assert environment(resources, "process")["STREAM_SORT_ITEMS_ARN"] == {"Fn::GetAtt": ["ItemsTable", "Arn"]}
+
+
 def test_the_sinks_of_the_template_are_those_of_the_code(template: dict[str, Any]) -> None:
     assert set(template["Parameters"]["Sink"]["AllowedValues"]) == set(SINKS)
     assert set(template["Mappings"]["SinkAction"]) == set(SINKS)

@@ -179,18 +179,30 @@ def test_a_queue_is_its_own_partition_key_up_to_256_characters_as_aws_counts_the
 
 def test_names_are_the_same_in_every_process() -> None:
     assert group_id("two words") == "sha256:a03f1d611645eb53ad16c1af546ca0792dc884505bab57ede80f4dad6b911d3a"
-    assert deduplication_id("ada", 7) == "b2820fa7945e91f7aa5854595c608d580222a08fdc37009407c0cca0c8cfa7fb"
+    assert (
+        deduplication_id("Items process", "ada", 7)
+        == "0b84c57d8a1af0b3b325a455a2253b015a146feef8f97aec797f1aa41cd5234f"
+    )
 
 
-def test_a_sending_with_a_name_has_deduplication_ids_of_its_own() -> None:
-    ids = {deduplication_id(queue, seq, sending) for queue in ("a", "b:1") for seq in (1, 2) for sending in ("", "x")}
-    assert len(ids) == 8
-    assert deduplication_id("a", 1, "x") == deduplication_id("a", 1, "x")
+def test_every_sender_has_deduplication_ids_of_its_own() -> None:
+    senders = ("Items a", "Items b", "Other a", "", "1", "1:1")
+    ids = {deduplication_id(one, queue, seq) for one in senders for queue in ("a", "b:1", "1:a") for seq in (1, 2)}
+    assert len(ids) == 36
+    assert deduplication_id("x", "a", 1) == deduplication_id("x", "a", 1)
+
+
+def test_a_sender_is_the_table_where_it_is_and_the_consumer() -> None:
+    assert SinkSettings().sender == "Items process"
+    assert SinkSettings(items_table="T", consumer="c").sender == "T c"
+    assert SinkSettings(items_arn="arn:aws:dynamodb:r:1:table/T", items_table="T", consumer="c").sender == (
+        "arn:aws:dynamodb:r:1:table/T c"
+    )
 
 
 def test_deduplication_ids_differ_where_queue_or_seq_do() -> None:
     places = [("a", 1), ("a", 11), ("a1", 1), ("1:a", 1), ("a", -1), ("b", 1)]
-    assert len({deduplication_id(queue, seq) for queue, seq in places}) == len(places)
+    assert len({deduplication_id("Items process", queue, seq) for queue, seq in places}) == len(places)
 
 
 def test_characters_that_sqs_refuses_are_escaped_and_the_document_stays_the_same() -> None:

@@ -79,7 +79,7 @@ class SinkSender:
         from stream_sort.sinks.fifo import FifoSink  # noqa: PLC0415  # tables do without
 
         send = self._send
-        return replace(send, sending=sending) if isinstance(send, FifoSink) else send
+        return replace(send, sender=f"backfill {sending}") if isinstance(send, FifoSink) else send
 
     def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
         """See Sender."""
