@@ -35,6 +35,7 @@
     ├── ReplayFailed             Spark gave up on a job
     ├── JoinRefused              what was replayed cannot be joined to its consumer
     ├── LocalStackFailed         the local AWS did not come up
+    ├── InternalError            a bug in stream_sort itself; it is recorded for one queue and stops no other
     └── SettingsError            the configuration cannot work
 
 A message says what happened, with the values, and what to do. `retryable` on the class tells
@@ -64,6 +65,7 @@ __all__ = [
     "FileMissing",
     "FunctionFailed",
     "HandlerProblem",
+    "InternalError",
     "InvalidInput",
     "InvalidMessage",
     "InvalidQueue",
@@ -455,6 +457,24 @@ class ExportDamaged(StreamSortError):
 
 class LocalStackFailed(StreamSortError):
     """The local AWS could not be started; the message ends with the last lines of its log."""
+
+
+class InternalError(StreamSortError):
+    """A bug in stream_sort itself, found in one queue; `kind` names the exception, which is the cause."""
+
+    def __init__(self, queue: str, error: BaseException) -> None:
+        super().__init__(
+            f"queue {queue!r}: unexpected {shown(error, 200)}. This is a bug in stream_sort; no other queue is "
+            "affected. Please report it, with the traceback"
+        )
+        self.queue = queue
+        self.kind = type(error).__name__
+        self.__cause__ = error
+
+
+def named_error(queue: str, error: Exception) -> StreamSortError:
+    """Return an error of ours as it is, and any other one as an InternalError of this queue."""
+    return error if isinstance(error, StreamSortError) else InternalError(queue, error)
 
 
 class SettingsError(StreamSortError):
