@@ -394,12 +394,14 @@ class FunctionFailed(StreamSortError):
 
 
 class StoreError(StreamSortError):
-    """A table answered with an error."""
+    """A table answered with an error; `code` and `said` are AWS's own code and text, empty if AWS did not answer."""
 
-    def __init__(self, problem: str, *, table: str = "", operation: str = "") -> None:
+    def __init__(self, problem: str, *, table: str = "", operation: str = "", code: str = "", said: str = "") -> None:
         super().__init__(problem)
         self.table = table
         self.operation = operation
+        self.code = code
+        self.said = said
 
 
 class StoreUnavailable(StoreError):

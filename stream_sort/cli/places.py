@@ -74,7 +74,8 @@ class Place:
                 self.session.client(service, region_name=self.where, endpoint_url=self.endpoint_url, config=config)
             )
         except (BotoCoreError, ValueError) as error:
-            which = "--endpoint-url" if "endpoint" in str(error) else "--region and --profile"
+            # botocore says a bare ValueError of an address; whatever else it does not like is an error of its own.
+            which = "--region and --profile" if isinstance(error, BotoCoreError) else "--endpoint-url"
             raise SettingsError(f"no {service} client can be made: {_told(error)}; check {which}") from error
 
     def close(self) -> None:

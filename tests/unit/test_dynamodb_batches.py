@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from stream_sort import CredentialsError, InvalidMessage, MessageTooLarge, StoreUnavailable, StreamSorter
+from stream_sort import CredentialsError, InvalidMessage, MessageTooLarge, StoreError, StoreUnavailable, StreamSorter
 from stream_sort.core.message import KeyNames, Message
 from stream_sort.core.records import Arrival
 from stream_sort.inflight import InFlight
@@ -93,6 +93,45 @@ def test_a_duplicate_that_cannot_be_fetched_is_reported_alone(client: Faulty, so
     answers = fresh.stores.items.put_many([arrival(0), arrival(2)], 0.0)
     assert isinstance(answers[0], StoreUnavailable)
     assert answers[1] is None
+
+
+def test_a_permanent_error_while_duplicates_are_looked_up_is_no_error_of_the_whole_call(
+    client: Faulty, sorter: StreamSorter
+) -> None:
+    sorter.put_many([message(0), message(1)])
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, DUPLICATE, {}, DUPLICATE)]
+    client.before = {"batch_get_item": [refusal("SomethingNew")]}
+    fresh = StreamSorter(client=client, in_flight=1)
+    answers = fresh.stores.items.put_many([arrival(0), arrival(2), arrival(1)], 0.0)
+    # The conditional put of each decides instead.
+    assert [getattr(answer, "seq", answer) for answer in answers] == [0, None, 1]
+
+
+def test_a_record_that_cannot_be_looked_up_at_all_is_the_only_one_with_an_error(
+    client: Faulty, sorter: StreamSorter
+) -> None:
+    sorter.put_many([message(0), message(1)])
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, DUPLICATE, {}, DUPLICATE)]
+    client.before = {"batch_get_item": [refusal("SomethingNew")]}
+
+    def refuse(method: str, request: dict[str, Any]) -> None:
+        if method == "put_item" and request.get("Item", {}).get("seq") == {"N": "0"}:
+            raise refusal("SomethingNew")
+
+    client.watch = refuse
+    result = StreamSorter(client=client, in_flight=1).put_many([message(0), message(2), message(1)])
+    assert (result.accepted, result.duplicates) == (1, [message(1)])
+    assert [(document["seq"], type(error)) for document, error in result.rejected] == [(0, StoreError)]
+
+
+def test_a_slot_that_others_made_unreadable_is_the_answer_for_its_own_message_only(
+    client: Faulty, sorter: StreamSorter
+) -> None:
+    sorter.put_many([message(0), message(1)])
+    client.put_item(TableName="Items", Item={**wire(2), "_ss_types": {"S": "no JSON"}})
+    result = sorter.put_many([message(2), message(3), message(1)])
+    assert (result.accepted, result.duplicates) == (1, [message(1)])
+    assert [(document["seq"], type(error)) for document, error in result.rejected] == [(2, StoreError)]
 
 
 def test_expired_credentials_do_not_end_batching(client: Faulty, sorter: StreamSorter) -> None:

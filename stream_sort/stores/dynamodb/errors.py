@@ -1,4 +1,8 @@
-"""What AWS says, in our words: one table from botocore's errors to ours."""
+"""What AWS says, in our words: one table from botocore's errors to ours.
+
+AWS's code decides. A text is read only within its own code, and only from where its sentence begins: the names of
+tables, roles, stacks and fields that stand in it are other people's choice.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +63,15 @@ CREDENTIAL_CODES = frozenset(
         "ExpiredToken",
         "ExpiredTokenException",
         "IncompleteSignature",
+        "IncompleteSignatureException",
+        "InvalidAccessKeyId",
         "InvalidClientTokenId",
         "InvalidSignatureException",
+        "InvalidToken",
         "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     }
 )
@@ -73,13 +83,29 @@ CREDENTIAL_ERRORS = (
     TokenRetrievalError,
     UnknownCredentialError,
 )
+INVALID = "ValidationException"
 # What DynamoDB says of a table whose own keys have other names or types. What it says of a value under the key
 # of an index is the fault of one message.
 OTHER_KEYS = re.compile(
-    r"does not match the schema|missing the key|missed key schema element|type mismatch for key |missing key",
+    r"(?:One or more parameter values (?:were invalid|are not valid)[:.] ?)?"
+    r"(?:The provided key element does not match the schema|Query condition missed key schema element"
+    r"|Missing (?:the )?key |Type mismatch for key )",
     re.IGNORECASE,
 )
-DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedOperation"})
+NO_INDEX = "The table does not have the specified index"
+ITEM_TOO_LARGE = re.compile(r"Item size (?:to update )?has exceeded the maximum allowed size")
+DENIED_CODES = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "KMSAccessDeniedException",
+        "NotAuthorized",
+        "NotAuthorizedException",
+        "OptInRequired",
+        "UnauthorizedException",
+        "UnauthorizedOperation",
+    }
+)
 SERVER_ERROR = 500
 # How operations begin that change nothing.
 READS = ("BatchGet", "Describe", "Get", "List", "Query", "Scan")
@@ -89,6 +115,11 @@ MADE_BY = "Tables of your own are made by sorter.create_tables(), a control tabl
 def code_of(error: Exception) -> str:
     """The AWS error code, or empty if AWS did not answer."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def said_of(error: Exception) -> str:
+    """AWS's own text, without what botocore puts around it; empty if AWS did not answer."""
+    return str(error.response.get("Error", {}).get("Message", "")) if isinstance(error, ClientError) else ""
 
 
 def is_refusal(error: Exception) -> bool:
@@ -120,14 +151,15 @@ def unavailable(problem: object, target: Target, *, seconds: float, tries: int) 
         text += ". The same call can be made again"
     else:
         text += ". It may or may not have been done; the same call can be made again"
-    return StoreUnavailable(text, table=target.table, operation=target.operation)
+    told = {"code": code_of(problem), "said": said_of(problem)} if isinstance(problem, Exception) else {}
+    return StoreUnavailable(text, table=target.table, operation=target.operation, **told)
 
 
 def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortError:
     """Our error for one that no retry will cure."""
     operation, table = target.operation, target.table
-    names = {"table": table, "operation": operation}
-    code = code_of(error)
+    code, said = code_of(error), said_of(error)
+    names = {"table": table, "operation": operation, "code": code, "said": said}
     if code == "ResourceNotFoundException":
         where = f"{target.region} ({target.endpoint})"
         # Of two that are read together AWS does not say which one.
@@ -145,10 +177,10 @@ def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortE
             "set AWS_PROFILE or the AWS_* variables, or log in again",
             **names,
         )
-    if code == "ValidationException" and OTHER_KEYS.search(str(error)):
+    if code == INVALID and OTHER_KEYS.match(said):
         return SettingsError(
             f"table {table!r} does not fit the key names that were set; check queue_key and seq_key. AWS says: {error}"
         )
-    if code == "ValidationException" and "does not have the specified index" in str(error):
+    if code == INVALID and said.startswith(NO_INDEX):
         return SettingsError(f"table {table!r} lacks an index that create_tables would make. AWS says: {error}")
     return StoreError(f"{operation} on table {table!r}: {error}", **names)

@@ -126,7 +126,10 @@ class Inserts:
         return faults
 
     def _fetch(self, records: Sequence[Wire], answers: Answers) -> None:
-        """Read the records that stood in the way but were not shown; one that is gone again is put alone."""
+        """Read the records that stood in the way but were not shown; one that is gone again is put alone.
+
+        So is one that cannot be read for a reason that stays: its own conditional put shows it, or what is wrong.
+        """
         wanted = {self._key(records[index]): index for index, answer in answers.items() if answer == {}}
         if not wanted:
             return
@@ -146,6 +149,10 @@ class Inserts:
                     patience.wait("UnprocessedKeys")
         except StoreUnavailable as error:
             answers.update({index: error for index in wanted.values() if index not in answers})
+        except StoreMisconfigured:
+            raise
+        except StoreError:
+            return
 
     def _insert(self, record: Wire) -> dict[str, Any]:
         return {

@@ -8,6 +8,7 @@ from stream_sort.core.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
 from stream_sort.core.records import Cleared, Item, Look, Page
 from stream_sort.errors import InvalidMessage, MessageTooLarge, StoreError, StreamSortError
 from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.errors import INVALID, ITEM_TOO_LARGE
 from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_number, is_whole, text_at
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class DynamoItemStore:
             if isinstance(answer, StreamSortError):
                 answers.append(_refusal(answer, arrival.message))
             else:
-                answers.append(None if answer is None else self._item(answer))
+                answers.append(None if answer is None else self._readable(answer))
         return answers
 
     def skip(self, tombstones: Tombstones, now: float) -> tuple[int, ...]:
@@ -174,6 +175,13 @@ class DynamoItemStore:
     def _slot(self, queue: str, seq: int) -> Wire:
         return {self._keys.queue: {"S": queue}, self._keys.seq: {"N": str(seq)}}
 
+    def _readable(self, wire: Wire) -> Item | StreamSortError:
+        """The item, or why it cannot be read: an answer for its own slot only."""
+        try:
+            return self._item(wire)
+        except StoreError as error:
+            return error
+
     def _item(self, wire: Wire) -> Item:
         key = {name: wire[name] for name in (self._keys.queue, self._keys.seq)}
         own = {name: value for name, value in wire.items() if not name.startswith(RESERVED_PREFIX)}
@@ -207,12 +215,11 @@ def _proof(seen: int | None) -> Wire:
 
 def _refusal(error: StreamSortError, message: Message) -> StreamSortError:
     """The error of one message, if that is what the table refused; otherwise the error itself."""
-    said = str(error)
-    if "exceeded the maximum allowed size" in said:
+    if not isinstance(error, StoreError) or error.code != INVALID:
+        return error
+    if ITEM_TOO_LARGE.match(error.said):
         return MessageTooLarge(None, MAX_MESSAGE_BYTES, queue=message.queue, seq=message.seq)
-    if "ValidationException" in said:
-        return InvalidMessage(said, queue=message.queue, seq=message.seq)
-    return error
+    return InvalidMessage(str(error), queue=message.queue, seq=message.seq)
 
 
 def _text(wire: Wire, name: str) -> str | None:

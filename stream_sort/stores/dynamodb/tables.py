@@ -41,6 +41,8 @@ LISTING_INDEX = "listing"
 # not write to it.
 WAITING_INDEX = "waiting"
 WAITING_YES = "y"
+# What AWS calls a table that is there already.
+ALREADY_THERE = "ResourceInUseException"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def create_table(calls: Calls, request: dict[str, Any]) -> None:
     try:
         calls("create_table", request["TableName"], **request)
     except StoreError as error:
-        if not _is_there_already(error):
+        if error.code != ALREADY_THERE:
             raise
     _await(calls, request)
 
@@ -158,11 +160,6 @@ def _streams_alike(there: dict[str, Any], request: dict[str, Any]) -> bool:
 def _keys_of(table: dict[str, Any]) -> list[tuple[str, str, str]]:
     types = {one["AttributeName"]: one["AttributeType"] for one in table["AttributeDefinitions"]}
     return sorted((key["KeyType"], key["AttributeName"], types[key["AttributeName"]]) for key in table["KeySchema"])
-
-
-def _is_there_already(error: StoreError) -> bool:
-    response = getattr(error.__cause__, "response", {})
-    return bool(response.get("Error", {}).get("Code") == "ResourceInUseException")
 
 
 def _key(name: str, kind: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from stream_sort.errors import (
     TransactionTooLarge,
     TryLater,
 )
+from stream_sort.stores.dynamodb.errors import DENIED_CODES, INVALID, ITEM_TOO_LARGE, code_of, said_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +29,28 @@ if TYPE_CHECKING:
 REFUSED = "ConditionalCheckFailed"
 # What IAM calls the parts of a transaction.
 ACTIONS = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
-TOO_LARGE = ("multiple operations on one item", "size", "less than or equal to 100")
+# Within ValidationException only, and from the beginning of its sentence: fields may have any name.
+TOO_LARGE = re.compile(
+    rf"{ITEM_TOO_LARGE.pattern}|Transaction request cannot include multiple operations on one item"
+    r"|(?:The )?(?:aggregate|total) size of |Transaction (?:request )?(?:size|exceeds)"
+    r"|\d+ validation errors? detected: Value .* at 'transactItems' failed to satisfy constraint: "
+    r"Member must have length less than or equal to",
+    re.IGNORECASE,
+)
+# What DynamoDB says of a request that is wrong in itself. All other codes are of tables, rights or AWS: they pass,
+# or somebody sees to them, and no message is given up for them.
+OWN_FAULTS = frozenset(
+    {
+        "",  # botocore itself, before anything was sent
+        INVALID,
+        "IdempotentParameterMismatchException",
+        "ItemCollectionSizeLimitExceededException",
+        "RequestEntityTooLarge",
+        "RequestEntityTooLargeException",
+        "SerializationException",
+    }
+)
+NO_TABLE = "ResourceNotFound"
 
 
 def transact(
@@ -53,8 +76,19 @@ def transact(
         raise _fault_of(queue, effects, error) from error.__cause__
     reasons = reply.body.get("CancellationReasons", [])
     if reply.refused and reasons and reasons[0].get("Code") != REFUSED:
-        raise EffectRefused(queue, _refusing(effects, reasons[len(actions) :]) or [str(reasons)])
+        raise _cancelled(table, queue, effects, reasons)
     return reply
+
+
+def _cancelled(table: str, queue: str, effects: Sequence[Effect], reasons: Sequence[dict[str, Any]]) -> Exception:
+    """The error of a transaction that was cancelled, though the condition of its first action held."""
+    codes = {reason.get("Code", "None") for reason in reasons}
+    if not effects and REFUSED not in codes:
+        return StoreError(f"TransactWriteItems on table {table!r} was cancelled: {reasons}", table=table)
+    refusing = _refusing(effects, reasons[len(reasons) - len(effects) :]) or [str(reasons)]
+    if codes & (DENIED_CODES | {NO_TABLE}):
+        return TryLater(f"not allowed, or no table of that name: {', '.join(refusing)} (see HandlerPolicy)")
+    return EffectRefused(queue, refusing)
 
 
 def _refusing(effects: Sequence[Effect], reasons: Sequence[dict[str, Any]]) -> list[str]:
@@ -70,9 +104,8 @@ def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError | Setting
 
     A table or a right that is missing is nobody's message's fault: it is there when somebody has seen to it.
     """
-    said = str(error.__cause__ or error)
-    if any(words in said for words in TOO_LARGE):
-        return TransactionTooLarge(queue, said)
+    cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+    code, said = code_of(cause), str(cause)
     named = ", ".join(sorted({name_of(effect) for effect in effects}))
     if isinstance(error, AccessDenied):
         needed = sorted({f"dynamodb:{ACTIONS[effect.kind]} on table {effect.table!r}" for effect in effects})
@@ -82,4 +115,8 @@ def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError | Setting
         is_one = len({effect.table for effect in effects}) == 1
         missing = "no table of that name" if is_one else "one of these is no table"
         return TryLater(f"{named}: {missing} in this region and account")
+    if code not in OWN_FAULTS:
+        return TryLater(f"{named}: {said}")
+    if code == INVALID and TOO_LARGE.match(said_of(cause)):
+        return TransactionTooLarge(queue, said)
     return EffectRefused(queue, [f"{named}: {said}"])
