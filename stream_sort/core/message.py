@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.core.item_size import item_size
+from stream_sort.core.numbers import float_is_noted, int_fits_number
 from stream_sort.errors import InvalidInput, InvalidMessage, InvalidQueue, MessageTooLarge, SettingsError, shown
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ MAX_DEPTH = 31
 MAX_MESSAGE_BYTES = 400 * 1024 - 512
 MAX_INT_BITS = 13_000
 MAX_KEY_NAME_BYTES = 255
-LARGEST_INT: int = 10**38 - 1
-SMALLEST_NUMBER, LARGEST_NUMBER = 1e-130, 1e126
 FLOAT_BYTES = 21
 NOTE_BYTES = 10
 
@@ -82,6 +82,9 @@ def check_message(document: object, keys: KeyNames) -> Message:
         raise InvalidMessage(bad.problem, queue=queue, seq=seq, field=keys.queue) from None
     except _Unstorable as bad:
         raise InvalidMessage(bad.problem, queue=queue, seq=seq, field=bad.path()) from None
+    if size > MAX_MESSAGE_BYTES:
+        # An estimate, and a high one where many numbers have their types noted: what is refused is measured.
+        size = item_size(document)
     if size > MAX_MESSAGE_BYTES:
         raise MessageTooLarge(size, MAX_MESSAGE_BYTES, queue=queue, seq=seq)
     return Message(queue, seq, document, size)  # type: ignore[arg-type]  # both were checked above
@@ -157,18 +160,6 @@ def clone(value: Any) -> Any:
     return value
 
 
-def int_fits_number(value: int) -> bool:
-    """Whether a number at rest, of 38 digits, holds this int exactly."""
-    return abs(value) <= LARGEST_INT
-
-
-def float_fits_number(value: float) -> bool:
-    """Whether a number at rest, which has no minus zero, holds this float exactly."""
-    if value == 0:
-        return math.copysign(1, value) > 0
-    return SMALLEST_NUMBER <= abs(value) < LARGEST_NUMBER
-
-
 class _Unstorable(Exception):
     """A value that cannot be stored; the path to it is gathered on the way up."""
 
@@ -215,7 +206,7 @@ def _entry_size(name: object, value: Any, depth: int, above: int) -> int:
 
 
 def _size(value: Any, depth: int, above: int) -> int:  # noqa: PLR0911  # one for each type
-    """The size at rest by DynamoDB's rules; `above` is the length of the path that leads here."""
+    """Estimate the size at rest, never too low; `above` is the length of the path that leads here."""
     if isinstance(value, str):
         return _text_size(value)
     if value is None or isinstance(value, bool):
@@ -268,9 +259,7 @@ def _int_size(value: int, above: int) -> int:
 def _float_size(value: float, above: int) -> int:
     if not math.isfinite(value):
         raise _Unstorable(f"{value} is not a JSON number; use null or text")
-    # The path to a float that looks like an int, or does not fit, is noted beside the message.
-    noted = value.is_integer() or not float_fits_number(value)
-    return FLOAT_BYTES + (above + NOTE_BYTES if noted else 0)
+    return FLOAT_BYTES + (above + NOTE_BYTES if float_is_noted(value) else 0)
 
 
 def _advice(value: object) -> str:

@@ -11,7 +11,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from stream_sort.core.message import float_fits_number, int_fits_number
+from stream_sort.core.numbers import float_fits_number, float_is_noted, int_fits_number
 from stream_sort.errors import StoreError, shown
 
 Wire = dict[str, dict[str, Any]]
@@ -112,10 +112,9 @@ def _encode_int(value: int, path: Path, noted: dict[str, list[Path]]) -> dict[st
 
 
 def _encode_float(value: float, path: Path, noted: dict[str, list[Path]]) -> dict[str, Any]:
-    fits = float_fits_number(value)
-    if value.is_integer() or not fits:
+    if float_is_noted(value):
         noted.setdefault("float", []).append(path)
-    return {"N" if fits else "S": float.__repr__(value)}
+    return {"N" if float_fits_number(value) else "S": float.__repr__(value)}
 
 
 def _decode(value: dict[str, Any]) -> Any:  # noqa: PLR0911  # one for each type
