@@ -211,7 +211,9 @@ class MissingItems(StreamSortError):
 
     def __init__(self, queue: str, missing: Sequence[range], *, advice: str = "") -> None:
         first = missing[0]
-        names = f"seq {first.start}" if len(first) == 1 else f"seqs {first.start} to {first.stop - 1}"
+        # Not len: it knows no more than 2^63.
+        is_one = first.stop - first.start == 1
+        names = f"seq {first.start}" if is_one else f"seqs {first.start} to {first.stop - 1}"
         usual = "were items deleted, or the range not released yet? "
         usual += "stream-sort audit finds every hole, explain tells the queue's position"
         super().__init__(f"queue {queue!r}: {names} not stored; {advice or usual}")

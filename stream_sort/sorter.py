@@ -148,30 +148,42 @@ class Sorter:
         """The messages of `(after, through]` in order, tombstones left out; by default all that is there and released.
 
         A hole raises MissingItems where it is met, and what is trimmed Trimmed; nothing is ever passed over.
+        A `through` beyond the position is refused at once, with MissingItems: who asks for a range relies on all of it.
+        QueueNotFound for a queue that never was.
         """
-        cursor = self._cursor(queue)
+        cursor = self._known(queue)
         begin = cursor.start if after is None else max(check_seq(after, "after"), cursor.first_seq - 1)
         through = cursor.position if through is None else check_seq(through, "through")
         if begin < cursor.start or (after is None and cursor.first_seq <= through < cursor.start):
             raise Trimmed(queue, cursor.start)
+        if through > max(begin, cursor.position):
+            missing = range(max(begin, cursor.position) + 1, through + 1)
+            advice = f"the queue is released through seq {cursor.position}; read up to there, or give no `through`"
+            raise MissingItems(queue, [missing], advice=advice)
         return self._read(queue, begin, through)
 
     def gaps(self, queue: str) -> list[range]:
-        """All runs of missing seqs between the position and the highest stored seq."""
-        return self._inspector.gaps(queue, self._cursor(queue).position)
+        """All runs of missing seqs between the position and the highest stored seq; QueueNotFound if it never was."""
+        return self._inspector.gaps(queue, self._known(queue).position)
 
     def explain(self, queue: str, limit: int = 10_000) -> QueueState:
-        """Why the queue is where it is, and what would free it; looks at about `limit` slots."""
+        """Why the queue is where it is, and what would free it; looks at about `limit` slots.
+
+        QueueNotFound for a queue that never was.
+        """
         if check_seq(limit, "limit") < 1:
             raise InvalidInput(f"limit is {limit}; it must be at least 1")
-        cursor = self._cursor(queue)
+        cursor = self._known(queue)
         return self._inspector.explain(cursor, cursor.policy or self._options.gap_policy, limit)
 
     def late(self, queue: str, limit: int = 10_000) -> list[LateMessage]:
-        """Messages that came after their seqs were skipped, lowest seq first; looks at the highest `limit` slots."""
+        """Messages that came after their seqs were skipped, lowest seq first; looks at the highest `limit` slots.
+
+        QueueNotFound for a queue that never was.
+        """
         if check_seq(limit, "limit") < 1:
             raise InvalidInput(f"limit is {limit}; it must be at least 1")
-        return self._inspector.late(self._cursor(queue), limit)
+        return self._inspector.late(self._known(queue), limit)
 
     def slot(self, queue: str, seq: int) -> Item | None:
         """What is stored at a seq, released or not: a message, or a tombstone and perhaps a late message; or None."""
@@ -295,10 +307,7 @@ class Sorter:
                 result.stalled.append((queue, reach))
         self._intake.confirm_window(window, rows)
         for document, outcome in window.told():
-            if isinstance(outcome, Status):
-                result.count(outcome, document)
-            else:
-                result.rejected.append((document, outcome))
+            result.count(outcome, document)
 
     def _try_advance(self, queue: str, own: set[int], window: Window, item_bytes: int) -> Reach | StreamSortError:
         hint = window.hints[queue]
@@ -314,6 +323,13 @@ class Sorter:
                 raise
             # Trimmed while it was read.
             raise Trimmed(queue, start) from hole
+
+    def _known(self, queue: str) -> Cursor:
+        """Return the row of a queue, or how one begins that others wrote to; QueueNotFound if it holds nothing."""
+        row = self._row(queue)
+        if row is None and self._stores.items.highest(queue) is None:
+            raise QueueNotFound(queue)
+        return row or self._unbegun(queue)
 
     def _cursor(self, queue: str) -> Cursor:
         return self._row(queue) or self._unbegun(queue)

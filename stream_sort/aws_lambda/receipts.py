@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from stream_sort.core.outcomes import PutResult, Status
@@ -31,7 +32,7 @@ class Receipts:
         self.result = result
         self._messages = messages
         self._keys = keys
-        self._outcomes = _outcomes(messages, result)
+        self._outcomes = result.outcomes
         self._stalled = dict(result.stalled)
 
     def __len__(self) -> int:
@@ -103,10 +104,18 @@ def put(sorter: Sorter, messages: list[Any]) -> Receipts:
     except SequenceConflict as conflict:
         if conflict.result is None:
             raise
-        result = conflict.result
-        result.rejected += [(one, SequenceConflict(one[keys.queue], one[keys.seq])) for one in result.conflicts]
-        result.conflicts = []
+        result = _refusing_conflicts(conflict.result, messages, keys)
     return Receipts(messages, result, keys)
+
+
+def _refusing_conflicts(result: PutResult, messages: list[Any], keys: KeyNames) -> PutResult:
+    """The same result with an error for each conflicting message."""
+    refusing = replace(result, conflicts=[], rejected=[*result.rejected], outcomes=[*result.outcomes])
+    for index, (message, outcome) in enumerate(zip(messages, result.outcomes, strict=True)):
+        if outcome is Status.CONFLICT:
+            refusing.outcomes[index] = error = SequenceConflict(message[keys.queue], message[keys.seq])
+            refusing.rejected.append((message, error))
+    return refusing
 
 
 def told(error: StreamSortError) -> dict[str, Any]:
@@ -120,15 +129,3 @@ def is_own_fault(error: StreamSortError) -> bool:
     Any other error may be over one day, even one that needs somebody to act first, such as a lost cursor.
     """
     return isinstance(error, InvalidInput | SequenceConflict | Trimmed)
-
-
-def _outcomes(messages: list[Any], result: PutResult) -> list[Outcome]:
-    # By identity: put_many answers with the very objects it got. What is given twice fares the same twice.
-    known: dict[int, Outcome] = {id(message): error for message, error in result.rejected}
-    for status, some in (
-        (Status.DUPLICATE, result.duplicates),
-        (Status.CONFLICT, result.conflicts),
-        (Status.LATE, result.late),
-    ):
-        known.update((id(message), status) for message in some)
-    return [known.get(id(message), Status.ACCEPTED) for message in messages]

@@ -11,11 +11,13 @@ from stream_sort.cli.choice import counted
 from stream_sort.cli.message_file import Entry, problem_of
 from stream_sort.cli.output import console
 from stream_sort.cli.rejects import Refused, Rejects
+from stream_sort.core.outcomes import Status
 from stream_sort.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
 
 CONFLICT = "conflict: another message is stored at this seq and stays"
@@ -75,10 +77,6 @@ class Loader:
         return replace(entry, error=problem) if problem else entry
 
     def _put(self, window: list[Entry]) -> list[Refused]:
-        # The lists of a result hold the very objects that were given; a bare 5 may be one object in many places.
-        entries: dict[int, list[Entry]] = {}
-        for entry in reversed(window):
-            entries.setdefault(id(entry.document), []).append(entry)
         result = self.sorter.put_many(entry.document for entry in window)
         loaded = self.loaded
         unreachable = [error for _, error in result.rejected if isinstance(error, StoreUnavailable)]
@@ -92,15 +90,16 @@ class Loader:
         loaded.rejected += len(result.rejected)
         loaded.released += result.released
         loaded.stalled |= {queue: str(error) for queue, error in result.stalled}
-        refused = [(document, CONFLICT) for document in result.conflicts]
-        refused += [(document, str(error)) for document, error in result.rejected]
-        nowhere = Entry(0, None, 0)
-        found = ((_next(entries.get(id(document)), nowhere), reason, document) for document, reason in refused)
-        return [Refused(entry.place, reason, document, entry.unit) for entry, reason, document in found]
+        return [
+            Refused(entry.place, _why(outcome), entry.document, entry.unit)
+            for entry, outcome in zip(window, result.outcomes, strict=True)
+            if outcome is Status.CONFLICT or not isinstance(outcome, Status)
+        ]
 
 
-def _next(entries: list[Entry] | None, nowhere: Entry) -> Entry:
-    return entries.pop() if entries else nowhere
+def _why(outcome: Status | StreamSortError) -> str:
+    """Say why a message was refused."""
+    return CONFLICT if isinstance(outcome, Status) else str(outcome)
 
 
 @contextmanager

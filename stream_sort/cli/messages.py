@@ -13,9 +13,7 @@ from stream_sort.cli.choice import counted
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import FAILED, Json, json_line, print_json, say, tell
 from stream_sort.cli.overview import require_known
-from stream_sort.core.message import check_queue
 from stream_sort.errors import InvalidInput, QueueNotFound, StreamSortError
-from stream_sort.proof import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,13 +88,11 @@ def read(
     Example: stream-sort read ada --after 41 --through 99
     """
     _ = as_json
-    stores = connection.sorter.stores
-    row = find_row(stores.items, stores.cursors, check_queue(queue))
-    if row is None:
-        raise QueueNotFound(queue)
-    if after is None and row.floor is not None:
+    messages = connection.sorter.read(queue, after, through)
+    row = connection.sorter.stores.cursors.get(queue)
+    if after is None and row is not None and row.floor is not None:
         tell(f"{queue}: seqs up to {row.start} are trimmed and not shown")
-    for message in connection.sorter.read(queue, after, through):
+    for message in messages:
         typer.echo(json_line(message))
 
 

@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from stream_sort.cli.choice import counted
+from stream_sort.cli.choice import Choice, counted
 from stream_sort.core.consumption import first_checkpoint
 from stream_sort.core.message import check_queue
-from stream_sort.core.records import CursorPage
+from stream_sort.core.records import Cursor, CursorPage
 from stream_sort.errors import QueueNotFound, SettingsError, StoreMisconfigured, StoreUnavailable, StreamSortError
+from stream_sort.proof import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stream_sort.core.consumption import Checkpoint, Parked, Subscription
     from stream_sort.core.policy import GapPolicy
-    from stream_sort.core.records import Cursor
     from stream_sort.ports import ControlStore
     from stream_sort.sorter import Sorter
+
+EVERYTHING = Choice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +107,14 @@ class Overview:
         return replace(self, lines=tuple(lines))
 
 
-def look(sorter: Sorter, control_table: str | None, *, pattern: str = "*", deep: bool = False) -> Overview:
-    """Read every cursor row, checkpoint and dead letter once; with `deep`, the ends of the queues, too."""
+def look(sorter: Sorter, control_table: str | None, choice: Choice = EVERYTHING, *, deep: bool = False) -> Overview:
+    """Read every cursor row, checkpoint and dead letter once; with `deep`, the ends of the queues, too.
+
+    Of queues that are named, only their rows are read; CursorLost if one had a row and it is gone.
+    """
     stores, now = sorter.stores, sorter.clock()
     before = stores.requests()
-    rows = {row.queue: row for row in cursor_rows(sorter) if fnmatchcase(row.queue, pattern)}
+    rows = {row.queue: row for row in _chosen_rows(sorter, choice)}
     control = None if control_table is None else stores.control(control_table)
     consumers = [] if control is None else consumers_of(control)
     found = {} if control is None else {one: _progress(control, one.name, list(rows)) for one in consumers}
@@ -120,6 +124,14 @@ def look(sorter: Sorter, control_table: str | None, *, pattern: str = "*", deep:
     names = tuple(one.name for one in consumers)
     ordered = tuple(sorted(lines, key=lambda line: line.trouble))
     return Overview(now, names, ordered, stores.requests() - before)
+
+
+def _chosen_rows(sorter: Sorter, choice: Choice) -> Iterator[Cursor]:
+    if not choice.queues:
+        yield from (row for row in cursor_rows(sorter) if choice.takes(row.queue))
+    unbegun = Cursor("", sorter.options.first_seq - 1, sorter.options.first_seq)
+    for queue in choice.queues:
+        yield find_row(sorter.stores.items, sorter.stores.cursors, queue) or replace(unbegun, queue=queue)
 
 
 def cursor_rows(sorter: Sorter) -> Iterator[Cursor]:

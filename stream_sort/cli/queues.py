@@ -60,8 +60,6 @@ def gaps(connection: Connection, queue: Queue, *, as_json: Json = False) -> None
     Example: stream-sort gaps ada
     """
     found = connection.sorter.gaps(queue)
-    if not found:
-        require_known(connection.sorter, queue)
     if as_json:
         print_json({"queue": queue, "gaps": found})
     elif found:

@@ -11,7 +11,6 @@ from stream_sort.cli.seqs import MOST_SKIPS, length, seqs_text
 from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.records import Cursor
-from stream_sort.errors import QueueNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,8 +50,6 @@ def reason_of(connection: Connection, queue: str) -> Reason:
     """Look at a queue and all its consumers; QueueNotFound if nothing was ever put into it."""
     sorter = connection.sorter
     state = sorter.explain(queue)
-    if state.highest_stored is None and sorter.stores.cursors.get(queue) is None:
-        raise QueueNotFound(queue)
     readers = list(_readers(connection, state))
     now = sorter.clock()
     sentences = [*_standing(state, now), *_policy(state, now), *_kept(state)]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from stream_sort.cli.choice import Match  # noqa: TC001  # typer reads it
+from stream_sort.cli.choice import Choice, Match, Queues
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import Cell, Json, Styled, console, json_line, make_table, print_json, visible
+from stream_sort.cli.overview import require_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,7 @@ def add_commands(app: typer.Typer) -> None:
 
 def status(  # noqa: PLR0913  # each is an option
     connection: Connection,
+    queues: Queues = None,
     *,
     match: Match = None,
     limit: Annotated[int, typer.Option(min=0, help="How many queues to show, the worst; 0 for all.")] = 40,
@@ -44,14 +46,17 @@ def status(  # noqa: PLR0913  # each is an option
     every: Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="How often, with --watch.")] = 2.0,
     as_json: Json = False,
 ) -> None:
-    """Show what every queue is doing, the worst first.
+    """Show what every queue is doing, or some, the worst first.
 
     Those that are parked, then those that wait for a seq, then those with dead letters, then those that are behind.
     Reads each cursor row, checkpoint and dead letter once, and the items table only with --deep.
 
     Example: stream-sort status --match "app-*"
     """
-    looks = _looks(connection, match or "*", deep=deep, every=every if watch else None)
+    choice = Choice.to_look_at(queues, match)
+    for queue in choice.queues:
+        require_known(connection.sorter, queue)
+    looks = _looks(connection, choice, deep=deep, every=every if watch else None)
     if as_json:
         for now in looks:
             _print_lines(now, one_line=watch)
@@ -69,12 +74,12 @@ def status(  # noqa: PLR0913  # each is an option
             live.update(_table(now, most, deep=deep, summary_first=True), refresh=True)
 
 
-def _looks(connection: Connection, pattern: str, *, deep: bool, every: float | None) -> Iterator[Overview]:
+def _looks(connection: Connection, choice: Choice, *, deep: bool, every: float | None) -> Iterator[Overview]:
     from stream_sort.cli.overview import look  # noqa: PLC0415  # as all imports of commands
 
     before: Overview | None = None
     while True:
-        now = look(connection.sorter, connection.control, pattern=pattern, deep=deep)
+        now = look(connection.sorter, connection.control, choice, deep=deep)
         yield now.rated(before)
         before = now
         if every is None:

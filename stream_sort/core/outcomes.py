@@ -24,6 +24,8 @@ class Status(StrEnum):
 class Advance:
     """How far a queue came: from `old` to `new`, of which `released` seqs by this very call.
 
+    Ask `accepted` whether the put stored the message, and `moved` whether anything was released: an advance is
+    always true, whatever its length.
     Other writers may have moved the cursor in between; what they released is theirs to count, so
     that the lengths of all advances add up to the position. A move whose reply was lost is counted by nobody.
     """
@@ -35,12 +37,22 @@ class Advance:
     status: Status | None = None
 
     @property
+    def accepted(self) -> bool:
+        """Return True if the put stored this message as a new one; False for a duplicate, a conflict and a late one."""
+        return self.status is Status.ACCEPTED
+
+    @property
     def moved(self) -> bool:
         """Whether this call released anything."""
         return self.released > 0
 
     def __len__(self) -> int:
         return self.released
+
+    def __bool__(self) -> bool:
+        # A message that is stored and waits for an earlier one released nothing: `if sorter.put(...)` must not read
+        # that as a failure.
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,7 @@ class PutResult:
     """What became of many messages; all lists hold messages in the order they came, as the objects that were given.
 
     An object that was changed since it was given is listed as what it said then.
+    `outcomes` holds one outcome for each message, in the order given: its Status, or the error that kept it out.
     `rejected` pairs each refused or not stored message with its error. `stalled` pairs a queue whose
     messages are stored but which could not be advanced with the error: put again, or let a sweep do it. Only a put
     tells if the queue was trimmed, or opened further on, in the meantime, so that it has no place for them.
@@ -67,6 +80,7 @@ class PutResult:
     rejected: list[tuple[Any, StreamSortError]] = field(default_factory=list)
     stalled: list[tuple[str, StreamSortError]] = field(default_factory=list)
     by_queue: dict[str, Advance] = field(default_factory=dict)
+    outcomes: list[Status | StreamSortError] = field(default_factory=list)
 
     @property
     def advances(self) -> list[Advance]:
@@ -78,9 +92,10 @@ class PutResult:
         """How many seqs this call released, over all queues."""
         return sum(map(len, self.by_queue.values()))
 
-    def count(self, status: Status, document: dict[str, Any]) -> None:
-        """Note the outcome of one message."""
-        match status:
+    def count(self, outcome: Status | StreamSortError, document: Any) -> None:
+        """Note the outcome of the next message."""
+        self.outcomes.append(outcome)
+        match outcome:
             case Status.ACCEPTED:
                 self.accepted += 1
             case Status.DUPLICATE:
@@ -89,6 +104,8 @@ class PutResult:
                 self.conflicts.append(document)
             case Status.LATE:
                 self.late.append(document)
+            case _:
+                self.rejected.append((document, outcome))
 
     def join(self, advance: Advance) -> None:
         """Note a further advance of a queue, after the ones before."""

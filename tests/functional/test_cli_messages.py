@@ -176,7 +176,7 @@ def test_rejects_that_cannot_be_written_are_told_before_the_first_message(
 ) -> None:
     (tmp_path / "in.jsonl").write_text('{"queue": "ada", "seq": 0}\nnonsense\n')
     assert line.error("put", "in.jsonl", "--rejects", where, code=2).startswith(f"--rejects {where}: ")
-    assert sorter.explain("ada").highest_stored is None
+    assert sorter.stores.items.highest("ada") is None
     line.run("put", "in.jsonl", "--rejects", "bad", code=1)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["bad", "in.jsonl"]
 
@@ -213,7 +213,7 @@ def test_a_line_of_a_backfill_is_refused_with_the_next_step(line: Line, tmp_path
     assert "0 accepted, 0 duplicates, 0 conflicts, 0 late, 1 rejected" in told.stdout
     assert "line 1: a line of backfill --sink jsonl; the message is its item: use backfill --sink table" in told.stderr
     assert "jq -c .item" in told.stderr
-    assert sorter.explain("lo").highest_stored is None
+    assert sorter.stores.items.highest("lo") is None
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,31 @@ def test_status_shows_as_many_as_asked_for_and_says_so(line: Line, put: Callable
     assert [queue["queue"] for queue in line.json("status", "--match", "app-*")["lines"]] == ["app-1", "app-2", "app-3"]
 
 
+@pytest.mark.parametrize(
+    "words", [["status"], ["status", "--deep"], ["explain"], ["gaps"], ["read"], ["status", "fine"]], ids=" ".join
+)
+def test_a_mistyped_queue_name_fails_and_is_named(line: Line, put: Callable[..., None], words: list[str]) -> None:
+    put("fine", 0)
+    for more in ([], ["--json"]):
+        told = line.error(*words, "typo", *more)
+        assert told == "queue 'typo' has no cursor: nothing was released in it yet; is the name right?"
+
+
+def test_status_of_some_queues_reads_only_their_rows(
+    line: Line, put: Callable[..., None], sorter: StreamSorter, dynamo: Table
+) -> None:
+    for number in range(30):
+        put(f"app-{number}", 0, 2)
+    consume(sorter, "app-3")
+    seen = line.json("status", "app-3", "app-7")
+    assert [one["queue"] for one in seen["lines"]] == ["app-3", "app-7"]
+    assert seen["requests"] < 8
+    assert "2 queues: " in line.run("status", "app-3", "app-7").stdout
+    assert "one of the three" in line.error("status", "app-3", "--match", "app-*", code=2)
+    dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "app-3"}})
+    assert "had a cursor row and it is gone" in line.error("status", "app-3")
+
+
 def test_status_without_a_control_table_shows_positions(
     line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

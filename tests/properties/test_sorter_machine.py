@@ -36,6 +36,9 @@ class SorterMachine(RuleBasedStateMachine):
             end += 1
         return end
 
+    def begun(self) -> list[tuple[str, dict[int, dict[str, Any] | None]]]:
+        return [(queue, slots) for queue, slots in self.slots.items() if slots]
+
     def expect(self, document: dict[str, Any]) -> str:
         queue, seq = document["queue"], document["seq"]
         slots = self.slots[queue]
@@ -67,6 +70,8 @@ class SorterMachine(RuleBasedStateMachine):
         expected = [self.expect(document) for document in documents]
         result = self.sorter.put_many(documents)
         assert result.accepted == expected.count("accepted")
+        told = ["trimmed" if isinstance(outcome, Trimmed) else outcome for outcome in result.outcomes]
+        assert told == expected
         assert all(isinstance(error, Trimmed) for _, error in result.rejected)
         for status, found in (
             ("duplicate", result.duplicates),
@@ -112,14 +117,21 @@ class SorterMachine(RuleBasedStateMachine):
 
     @invariant()
     def i5_i6_what_was_stored_first_is_read_in_order(self) -> None:
-        for queue, slots in self.slots.items():
+        for queue, slots in self.begun():
             there = range(self.floors[queue] + 1, self.end(queue) + 1)
             expected = [slots[seq] for seq in there if slots[seq] is not None]
             assert repr(list(self.sorter.read(queue))) == repr(expected)
 
     @invariant()
+    def what_never_was_is_no_empty_queue(self) -> None:
+        for queue in self.slots.keys() - dict(self.begun()):
+            for question in (self.sorter.read, self.sorter.gaps, self.sorter.explain):
+                with pytest.raises(QueueNotFound):
+                    question(queue)
+
+    @invariant()
     def gaps_are_what_is_missing(self) -> None:
-        for queue, slots in self.slots.items():
+        for queue, slots in self.begun():
             missing = {seq for gap in self.sorter.gaps(queue) for seq in gap}
             assert missing == {seq for seq in range(self.end(queue) + 1, max(slots, default=-1)) if seq not in slots}
 

@@ -86,6 +86,7 @@ def test_what_is_trimmed_is_no_gap_and_the_state_shows_the_floor(sorter: StreamS
     assert sorter.gaps("q") == [range(12, 14)]
     state = sorter.explain("q")
     assert (state.floor, state.position, state.gaps, state.skipped) == (11, 11, [range(12, 14)], [])
+    sorter.put(message(0, queue="r"))
     assert sorter.explain("r").floor is None
 
 

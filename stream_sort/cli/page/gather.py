@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from stream_sort.cli.choice import Choice
 from stream_sort.cli.overview import look
 from stream_sort.cli.page.history import History, Slot
 from stream_sort.core.message import MAX_SEQ
@@ -103,7 +104,7 @@ class Findings:
 def gather(sorter: Sorter, control_table: str | None, pattern: str, bounds: Bounds) -> Findings:
     """Look at all queues whose names match, and closely at the worst."""
     before = sorter.stores.requests()
-    overview = look(sorter, control_table, pattern=pattern)
+    overview = look(sorter, control_table, Choice(pattern=pattern))
     lines = tuple(_settled(sorter, overview.lines, overview.at))
     histories = tuple(_history(sorter, line, bounds, overview.at) for line in lines[: bounds.queues])
     overview = replace(overview, lines=lines, requests=sorter.stores.requests() - before)
