@@ -14,6 +14,7 @@ from stream_sort.core.chunks import ChunkSize
 from stream_sort.core.consumption import is_blameless
 from stream_sort.core.ordering import run_through
 from stream_sort.core.precaution import Shift
+from stream_sort.desk import hole
 from stream_sort.errors import (
     CursorLost,
     EffectRefused,
@@ -132,7 +133,9 @@ class Delivery:
         if row.parked is not None and self._caution.was_the_last(row):
             return self._parking.give_up(row.parked)
         self._caution.heed(row, self._chunk)
-        chunk = self._read(row.seq)
+        chunk = self._read(row)
+        if not chunk:
+            return self._start_over()
         through = chunk[-1].seq
         messages = [item for item in chunk if not item.is_tombstone]
         if not messages:
@@ -145,15 +148,26 @@ class Delivery:
         documents = tuple(item.document for item in messages)
         return self._settle(Batch(row.queue, row.seq, through, documents, seqs, attempts + self._parking.tries + 1))
 
-    def _read(self, after: int) -> Sequence[Item]:
-        """The next chunk, whole: a hole in a released range is never passed over."""
-        queue, position = self._wake.queue, self._place.position
-        items = self._desk.sorter.stores.items.page(queue, after, position, self._chunk.size).items
+    def _read(self, row: Checkpoint) -> Sequence[Item]:
+        """Return the next chunk, whole: a hole in a released range is never passed over. Empty if overtaken."""
+        after, position = row.seq, self._place.position
+        items = self._desk.sorter.stores.items.page(self._wake.queue, after, position, self._chunk.size).items
         end = run_through(after, [item.seq for item in items])
         if end == after:
-            found = items[0].seq if items else position + 1
-            raise self._desk.hole(queue, range(after + 1, found))
+            self._check_hole(row, range(after + 1, items[0].seq if items else position + 1))
         return items[: end - after]
+
+    def _check_hole(self, row: Checkpoint, missing: range) -> None:
+        """Raise what is wrong where items are missing, unless another run moved on since the checkpoint was read.
+
+        Then they may have been delivered, and trimmed, meanwhile. While the checkpoint stands nobody may trim them.
+        """
+        queue = self._wake.queue
+        standing = self._desk.control.standing(row.consumer, queue)
+        there = standing.checkpoint
+        if there is not None and (there.version, there.run) == (row.version, row.run):
+            raise hole(queue, missing, standing.cursor)
+        self._place.give_way(there)
 
     def _settle(self, batch: Batch) -> bool:
         """Call the handler, commit what it did, and see to what it did not do."""

@@ -10,6 +10,7 @@ from stream_sort.errors import MissingItems, StreamSortError, Trimmed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stream_sort.core.records import Cursor
     from stream_sort.ports import Clock, ControlStore, Waker
     from stream_sort.sorter import Sorter
     from stream_sort.verdict import Handler
@@ -38,9 +39,9 @@ class Desk:
     clock: Clock
     new_run: Callable[[], str]
 
-    def hole(self, queue: str, missing: range) -> StreamSortError:
-        """What is wrong where items are missing: who was retired may come back to a queue that others trimmed."""
-        cursor = self.control.standing(self.terms.name, queue).cursor
-        if cursor is not None and cursor.floor is not None and missing.start <= cursor.floor:
-            return Trimmed(queue, cursor.floor, unread=missing.start)
-        return MissingItems(queue, [missing])
+
+def hole(queue: str, missing: range, cursor: Cursor | None) -> StreamSortError:
+    """Name what is wrong where items are missing: a retired consumer may come back to a queue that others trimmed."""
+    if cursor is not None and cursor.floor is not None and missing.start <= cursor.floor:
+        return Trimmed(queue, cursor.floor, unread=missing.start)
+    return MissingItems(queue, [missing])

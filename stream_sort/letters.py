@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from stream_sort.core.batch import Batch
 from stream_sort.core.consumption import is_blameless, told
+from stream_sort.desk import hole
 from stream_sort.errors import CheckpointConflict, EffectRefused, TransactionTooLarge, TryLater
 from stream_sort.verdict import verdict_of
 
 if TYPE_CHECKING:
     from stream_sort.core.consumption import DeadLetter
     from stream_sort.desk import Desk
+    from stream_sort.errors import StreamSortError
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +54,12 @@ class Letters:
         queue, seq = letter.queue, letter.seq
         items = self.desk.sorter.stores.items.page(queue, seq - 1, seq, 1).items
         if not items:
-            raise self.desk.hole(queue, range(seq, seq + 1))
+            raise self._missing(letter)
         return Batch(queue, seq - 1, seq, (items[0].document,), (seq,), letter.attempts + 1)
+
+    def _missing(self, letter: DeadLetter) -> StreamSortError:
+        """Name why a dead letter has no message: another run redrove it, and then it was trimmed; or it is a loss."""
+        name, queue, seq = self.desk.terms.name, letter.queue, letter.seq
+        if letter not in self.of(queue, seq):
+            return CheckpointConflict(name, queue)
+        return hole(queue, range(seq, seq + 1), self.desk.control.standing(name, queue).cursor)

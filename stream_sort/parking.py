@@ -61,13 +61,15 @@ class Parking:
             return place.end("failed", error)
         if place.is_waiting():
             return place.end("waiting")
-        place.served.error = error
         seq = row.seq + 1
         attempts = attempts_before(row, seq, damaged=True) + 1
         try:
-            return self._set_aside(replace(parked_by(row, seq, error, attempts, self._desk.clock()), damaged=True))
+            goes_on = self._set_aside(replace(parked_by(row, seq, error, attempts, self._desk.clock()), damaged=True))
         except StreamSortError as failure:
             return place.end("failed", failure)
+        if place.served.ended == "parked":
+            place.served.error = error
+        return goes_on
 
     def _set_aside(self, parked: Parked) -> bool:
         place = self._place

@@ -86,14 +86,17 @@ class Place:
         old = self.standing_row()
         new = Checkpoint(old.consumer, old.queue, seq, old.version + 1, self._run, self._desk.clock(), parked)
         commit = self._desk.control.commit(old, new, effects, dead)
-        there = commit.checkpoint
         if commit.put(new):
             self.row, self.trouble = new, None
             return True
-        if there is None or not self.forced:
-            self.end("overtaken", CheckpointConflict(old.consumer, old.queue))
-        self.row = there
+        self.give_way(commit.checkpoint)
         return False
+
+    def give_way(self, there: Checkpoint | None) -> None:
+        """Another run moved on: stop here, or, if forced, go on from the row as it stands now."""
+        if there is None or not self.forced:
+            self.end("overtaken", CheckpointConflict(self._desk.terms.name, self.served.queue))
+        self.row = there
 
     def standing_row(self) -> Checkpoint:
         """The row; only of a queue that was looked at, and has one."""

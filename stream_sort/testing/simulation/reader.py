@@ -33,6 +33,9 @@ def consume(sorter: Sorter, queue: str, name: str) -> int:
     found = sorter.stores.items.page(queue, row.seq, position, CHUNK).items
     end = run_through(row.seq, [item.seq for item in found])
     if end == row.seq:
+        if control.standing(name, queue).checkpoint != row:
+            # Overtaken: another run read it, and then it was trimmed.
+            return 0
         raise MissingItems(queue, [range(end + 1, end + 2)])
     done = control.commit(row, replace(row, seq=end, version=row.version + 1))
     return end - row.seq if done.won else 0

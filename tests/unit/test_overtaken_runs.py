@@ -1,0 +1,140 @@
+"""A run that another one overtook raises no false alarm: what it finds missing was delivered and trimmed meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stream_sort import CheckpointConflict, MissingItems, Trimmed
+from stream_sort.testing.simulation.simulator import simulate
+from tests.consumers import Clerk, Office, ends, wake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort import OrderedConsumer
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office()
+
+
+def overtake(office: Office, consumer: OrderedConsumer, step: str, *happenings: Callable[[], object]) -> None:
+    """Let something happen once a consumer has read or made its checkpoint."""
+    office.interrupt(consumer).after[step] = list(happenings)
+
+
+def deliver_and_trim(office: Office, through: int) -> Callable[[], None]:
+    """What another run of the same consumer does, and a trim after it."""
+
+    def happens() -> None:
+        office.hire(Clerk()).catch_up("q")
+        office.sorter.trim("q", through, control_table="Control")
+
+    return happens
+
+
+def test_a_catch_up_that_was_overtaken_does_not_say_that_consumed_messages_were_trimmed_unread(office: Office) -> None:
+    office.put(0, 1, 2)
+    consumer = office.hire(Clerk())
+    overtake(office, consumer, "create", deliver_and_trim(office, 2))
+    assert consumer.catch_up("q") == 0
+    assert (consumer.checkpoint("q"), consumer.parked()) == (2, [])
+
+
+def test_a_catch_up_that_was_overtaken_goes_on_from_where_the_other_run_is(office: Office) -> None:
+    office.put(0, 1, 2)
+    clerk = Clerk()
+    consumer = office.hire(clerk)
+
+    def more_comes() -> None:
+        deliver_and_trim(office, 2)()
+        office.put(3, 4)
+
+    overtake(office, consumer, "create", more_comes)
+    assert (consumer.catch_up("q"), clerk.seqs()) == (2, [3, 4])
+
+
+def test_a_run_of_process_that_was_overtaken_ends_as_overtaken(office: Office) -> None:
+    office.put(0, 1, 2)
+    consumer = office.hire(Clerk())
+    overtake(office, consumer, "create", deliver_and_trim(office, 2))
+    (served,) = wake(consumer)
+    assert (served.ended, served.parked) == ("overtaken", None)
+    assert isinstance(served.error, CheckpointConflict)
+    assert consumer.parked() == []
+
+
+def test_a_redrive_that_was_overtaken_raises_no_false_alarm(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(0, 1, 2)
+    consumer = office.hire(clerk)
+    wake(consumer)
+    clerk.poison.clear()
+
+    def redriven_elsewhere() -> None:
+        office.hire(Clerk()).redrive("q")
+        office.sorter.trim("q", 2, control_table="Control")
+
+    store = office.interrupt(consumer)
+    # The second look is that of the delivery; the first one only finds what is stuck.
+    store.after["standing"] = [lambda: store.after.update(standing=[redriven_elsewhere])]
+    assert consumer.redrive("q") == 0
+    assert (consumer.checkpoint("q"), consumer.parked()) == (2, [])
+
+
+def test_a_dead_letter_that_another_run_redrove_before_it_was_trimmed_is_a_conflict_and_no_loss(office: Office) -> None:
+    office.put(0, 1, 2)
+    consumer = office.hire(Clerk(poison={1}), on_poison="dead_letter", max_attempts=1)
+    consumer.catch_up("q")
+
+    def redriven_elsewhere() -> None:
+        office.hire(Clerk()).redrive("q")
+        office.sorter.trim("q", 2, control_table="Control")
+
+    overtake(office, consumer, "dead_letters_of", redriven_elsewhere)
+    with pytest.raises(CheckpointConflict):
+        consumer.redrive("q")
+    assert consumer.dead_letters() == []
+
+
+def test_a_dead_letter_that_still_stands_and_was_trimmed_is_named_as_before(office: Office) -> None:
+    office.put(0, 1, 2)
+    consumer = office.hire(Clerk(poison={1}), on_poison="dead_letter", max_attempts=1)
+    consumer.catch_up("q")
+    consumer.retire()
+    office.sorter.trim("q", 2, control_table="Control")
+    with pytest.raises(Trimmed):
+        consumer.redrive("q")
+
+
+def test_a_hole_that_was_mended_before_it_could_be_recorded_is_not_raised(office: Office) -> None:
+    office.put(0, 1, 2)
+    put_back = office.lose_item(0)
+    clerk = Clerk()
+    consumer = office.hire(clerk)
+
+    def mended() -> None:
+        put_back()
+        wake(office.hire(Clerk()))
+        office.put(3)
+
+    office.interrupt(consumer).before["commit"] = [mended]
+    assert (consumer.catch_up("q"), clerk.seqs()) == (1, [3])
+
+
+def test_a_true_hole_is_still_raised_and_parked(office: Office) -> None:
+    office.put(0, 1, 2)
+    office.lose_item(0)
+    consumer = office.hire(Clerk())
+    with pytest.raises(MissingItems):
+        consumer.catch_up("q")
+    assert [one.damaged for one in consumer.parked()] == [True]
+    office.clock.move(10)
+    assert ends(wake(consumer)) == ["parked"]
+
+
+def test_i5_the_seed_in_which_a_reader_was_overtaken_holds() -> None:
+    simulate(21_469)
