@@ -287,7 +287,7 @@ class Sorter:
 
     def nudge(self, queue: str) -> None:
         """Wake the consumers of a queue: touch its cursor row, so that the stream carries it again."""
-        while not self._stores.cursors.nudge(check_queue(queue)):
+        while not self._stores.cursors.nudge(check_queue(queue), self._clock()):
             if self._row(queue) is None:
                 raise QueueNotFound(queue)
 

@@ -23,6 +23,7 @@ class Cursor:
     needs it sets it again. It still counts as waiting for a sweep, should that somebody die.
     `last_mark` is the mark, or the last one there was: no mark comes twice, so it tells whether there was one since.
     `floor` is how far the queue is trimmed, None if it never was; it never goes back.
+    `nudged_at` is when consumers were last woken through the row.
     """
 
     queue: str
@@ -34,6 +35,7 @@ class Cursor:
     nudges: int = 0
     last_mark: float | None = None
     floor: int | None = None
+    nudged_at: float | None = None
 
     def __post_init__(self) -> None:
         if self.waiting_since is not None:
@@ -44,6 +46,12 @@ class Cursor:
         """Readers begin after this seq: the queue starts there, or is trimmed up to there."""
         before = self.first_seq - 1
         return before if self.floor is None else max(before, self.floor)
+
+    @property
+    def active_at(self) -> float | None:
+        """When the queue last moved or was nudged; None if it never was."""
+        times = [at for at in (self.moved_at, self.nudged_at) if at is not None]
+        return max(times, default=None)
 
     @property
     def is_marked(self) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stream_sort.core.policy import GapPolicy
     from stream_sort.core.records import Cursor, CursorPage, Head, Move, QueuePage
 
@@ -49,14 +51,14 @@ class CursorStore(Protocol):
         7. Changes nothing else; False, and nothing written, if there is no row.
         """
 
-    def nudge(self, queue: str) -> bool:
-        """Touch the row so that the table's stream carries a record of it.
+    def nudge(self, queue: str, now: float) -> bool:
+        """Touch the row so that the table's stream carries a record of it, and note the time.
 
-        8. Changes the nudge counter and nothing else; False, and nothing written, if there is no row.
+        8. Changes the nudge counter and its time, nothing else; False, and nothing written, if there is no row.
         """
 
     def waiting(self, before: float, start: Any = None) -> QueuePage:
-        """List queues whose waiting mark is at or before a time, longest first.
+        """List queues whose waiting mark is at or before a time, on each page the longest first.
 
         9. A hint: it may lag behind the rows, but shows every mark in the end.
         """
@@ -67,8 +69,8 @@ class CursorStore(Protocol):
         10. Every row that existed before the first page and was not removed is listed.
         """
 
-    def rows(self, start: Any = None) -> CursorPage:
-        """List all rows.
+    def rows(self, start: Any = None, limit: int | None = None) -> CursorPage:
+        """List all rows, at most `limit` a page.
 
         11. As complete as `queues`; a row may be shown as it stood a moment before.
         """
@@ -79,6 +81,19 @@ class CursorStore(Protocol):
         12. Only if the position is at or beyond `floor` and the floor is lower or absent, so that it never goes back;
             otherwise the row that stands, unchanged.
         13. Changes nothing else; None, and nothing written, if there is no row.
+        """
+
+    def active(self, since: float, start: Any = None) -> QueuePage | None:
+        """List queues that moved or were nudged at or after a time; some of the hour before may be among them.
+
+        14. A hint, as `waiting`; its cost follows the number of queues listed, not of those that there are.
+        15. None if the table has no index of them, or it is still being made.
+        """
+
+    def rows_of(self, queues: Sequence[str]) -> list[Cursor]:
+        """Read the rows of many queues.
+
+        16. Those that exist, in any order; a row may be shown as it stood a moment before.
         """
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stream_sort.core.message import clone
-from stream_sort.core.records import Cleared, Cursor, CursorPage, Head, Item, Look, Move, Page, QueuePage
+from stream_sort.core.records import Cleared, Cursor, Head, Item, Look, Move, Page
 from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import TableNotFound
 from stream_sort.ports import Stores
 from stream_sort.stores.memory_control import MemoryControl, MemoryControlStore
+from stream_sort.stores.memory_listings import MemoryCursorListings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -183,11 +184,8 @@ class MemoryItemStore:
             held.seen[item.seq] = seen
 
 
-class MemoryCursorStore:
+class MemoryCursorStore(MemoryCursorListings):
     """CursorStore in a dict."""
-
-    def __init__(self, tables: MemoryTables) -> None:
-        self._tables = tables
 
     def get(self, queue: str) -> Cursor | None:
         """See CursorStore."""
@@ -229,31 +227,11 @@ class MemoryCursorStore:
             row = self._tables.cursors.get(queue)
             return row is not None and self._write(replace(row, policy=policy)).won
 
-    def nudge(self, queue: str) -> bool:
+    def nudge(self, queue: str, now: float) -> bool:
         """See CursorStore."""
         with self._tables.lock:
             row = self._tables.cursors.get(queue)
-            return row is not None and self._write(replace(row, nudges=row.nudges + 1)).won
-
-    def waiting(self, before: float, start: Any = None) -> QueuePage:  # noqa: ARG002  # one page holds all
-        """See CursorStore."""
-        with self._tables.lock:
-            marked = [
-                (row.waiting_since, row.queue)
-                for row in self._tables.cursors.values()
-                if row.waiting_since is not None and row.waiting_since <= before
-            ]
-            return QueuePage(tuple(queue for _, queue in sorted(marked)))
-
-    def queues(self, start: Any = None) -> QueuePage:  # noqa: ARG002  # one page holds all
-        """See CursorStore."""
-        with self._tables.lock:
-            return QueuePage(tuple(self._tables.cursors))
-
-    def rows(self, start: Any = None) -> CursorPage:  # noqa: ARG002  # one page holds all
-        """See CursorStore."""
-        with self._tables.lock:
-            return CursorPage(tuple(self._tables.cursors.values()))
+            return row is not None and self._write(replace(row, nudges=row.nudges + 1, nudged_at=now)).won
 
     def set_floor(self, queue: str, floor: int) -> Move | None:
         """See CursorStore."""

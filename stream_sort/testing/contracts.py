@@ -269,18 +269,24 @@ class CursorStoreContract:
 
     def test_8_a_nudge_counts_and_changes_nothing_else(self, stores: Stores) -> None:
         row = Cursor("q", 4, 0)
-        assert not stores.cursors.nudge("q")
+        assert not stores.cursors.nudge("q", NOW)
         assert stores.cursors.get("q") is None
         stores.cursors.create(row)
-        assert stores.cursors.nudge("q")
-        assert stores.cursors.nudge("q")
-        assert stores.cursors.get("q") == replace(row, nudges=2)
+        assert stores.cursors.nudge("q", NOW)
+        assert stores.cursors.nudge("q", NOW + 1)
+        assert stores.cursors.get("q") == replace(row, nudges=2, nudged_at=NOW + 1)
 
     def test_9_waiting_queues_are_listed_longest_first(self, stores: Stores) -> None:
         for queue, since in (("new", NOW + 9), ("old", NOW), ("mid", NOW + 5), ("none", None)):
             stores.cursors.create(Cursor(queue, -1, 0, waiting_since=since))
         assert stores.cursors.waiting(NOW + 5).queues == ("old", "mid")
         assert stores.cursors.waiting(NOW - 1).queues == ()
+
+    def test_9_every_waiting_queue_is_listed_whatever_it_is_called(self, stores: Stores) -> None:
+        names = {f"queue {number}" for number in range(30)}
+        for name in names:
+            stores.cursors.create(Cursor(name, -1, 0, waiting_since=NOW))
+        assert {*stores.cursors.waiting(NOW).queues} == names
 
     def test_10_every_row_is_listed(self, stores: Stores) -> None:
         names = {f"queue {number}" for number in range(30)}
@@ -292,6 +298,18 @@ class CursorStoreContract:
             page = stores.cursors.queues(page.next)
             listed |= set(page.queues)
         assert listed == names
+
+    def test_11_rows_are_listed_in_pages_of_a_limit(self, stores: Stores) -> None:
+        names = {f"queue {number}" for number in range(30)}
+        for name in names:
+            stores.cursors.create(Cursor(name, 4, 0))
+        page = stores.cursors.rows(limit=7)
+        listed = [row.queue for row in page.rows]
+        while page.next is not None:
+            page = stores.cursors.rows(page.next, limit=7)
+            assert len(page.rows) <= 7
+            listed += [row.queue for row in page.rows]
+        assert sorted(listed) == sorted(names)
 
     def test_12_a_floor_rises_up_to_the_position_and_never_goes_back(self, stores: Stores) -> None:
         row = Cursor("q", 4, 0, GapPolicy(9.0), waiting_since=NOW, moved_at=NOW)
@@ -305,6 +323,32 @@ class CursorStoreContract:
     def test_13_a_floor_never_makes_a_row(self, stores: Stores) -> None:
         assert stores.cursors.set_floor("q", 3) is None
         assert stores.cursors.get("q") is None
+
+    def test_14_queues_that_moved_or_were_nudged_since_a_time_are_listed(self, stores: Stores) -> None:
+        for number in range(20):
+            stores.cursors.create(Cursor(f"old {number}", 4, 0, moved_at=NOW - 7_200))
+            stores.cursors.create(Cursor(f"moved {number}", 4, 0, moved_at=NOW - 7_200))
+            stores.cursors.create(Cursor(f"nudged {number}", 4, 0))
+            stores.cursors.create(Cursor(f"new {number}", 4, 0, moved_at=NOW))
+            stores.cursors.create(Cursor(f"unbegun {number}", -1, 0))
+            stores.cursors.move(f"moved {number}", 4, 5, NOW + 1)
+            stores.cursors.nudge(f"nudged {number}", NOW + 2)
+        found = stores.cursors.active(NOW)
+        assert found is not None
+        listed = set(found.queues)
+        while found.next is not None:
+            found = stores.cursors.active(NOW, found.next)
+            assert found is not None
+            listed |= set(found.queues)
+        assert listed == {f"{kind} {number}" for kind in ("moved", "nudged", "new") for number in range(20)}
+
+    def test_16_the_rows_of_many_queues_are_read(self, stores: Stores) -> None:
+        rows = [Cursor(f"queue {number}", number, 0, moved_at=NOW) for number in range(130)]
+        for row in rows:
+            stores.cursors.create(row)
+        wanted = ["unknown", *(row.queue for row in rows), rows[0].queue]
+        assert sorted(stores.cursors.rows_of(wanted), key=lambda row: row.position) == rows
+        assert stores.cursors.rows_of([]) == []
 
 
 class HeadReaderContract:

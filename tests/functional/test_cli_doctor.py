@@ -116,13 +116,16 @@ def test_a_stream_without_the_old_images_is_found(dynamo: Table) -> None:
 
 
 @pytest.mark.usefixtures("desk")
-def test_a_missing_index_is_found(dynamo: Table) -> None:
+@pytest.mark.parametrize(("name", "place", "level"), [("waiting", 0, "FAIL"), ("active", 1, "WARN")])
+def test_a_missing_index_is_found(name: str, place: int, level: str, dynamo: Table) -> None:
     request = cursor_table(TableNames("Items", "Cursor", KEYS))
-    del request["GlobalSecondaryIndexes"]
-    request["AttributeDefinitions"] = request["AttributeDefinitions"][:1]
+    lost = {key["AttributeName"] for key in request["GlobalSecondaryIndexes"].pop(place)["KeySchema"]}
+    request["AttributeDefinitions"] = [
+        one for one in request["AttributeDefinitions"] if one["AttributeName"] not in lost
+    ]
     table(dynamo.client, request)
-    _, _, text, remedy = only(findings(code=1))
-    assert text.startswith("cursor table 'Cursor' lacks its index 'waiting'")
+    told, _, text, remedy = only(findings(code=1 if level == "FAIL" else 0))
+    assert (told, text.split(":")[0]) == (level, f"cursor table 'Cursor' lacks its index {name!r}")
     *words, definitions, attributes, updates, created = shlex.split(remedy)
     assert words == ["aws", "dynamodb", "update-table", "--table-name", "Cursor"]
     assert (definitions, updates) == ("--attribute-definitions", "--global-secondary-index-updates")

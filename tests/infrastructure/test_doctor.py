@@ -21,7 +21,7 @@ from stream_sort.cli.checkup.watch import QUEUES
 from stream_sort.cli.connection import Connection
 from stream_sort.cli.places import Place
 from stream_sort.settings import Settings
-from stream_sort.stores.dynamodb.tables import LISTING_INDEX, WAITING_INDEX
+from stream_sort.stores.dynamodb.tables import ACTIVE_INDEX, LISTING_INDEX, WAITING_INDEX
 
 # Logs and traces are no business of queues.
 OTHERS = ("logs:", "xray:", "kinesis:")
@@ -115,4 +115,4 @@ def test_indexes_are_called_as_in_the_template(template: dict[str, Any]) -> None
         table: [index["IndexName"] for index in template["Resources"][table]["Properties"]["GlobalSecondaryIndexes"]]
         for table in ("CursorTable", "ControlTable")
     }
-    assert named == {"CursorTable": [WAITING_INDEX], "ControlTable": [LISTING_INDEX]}
+    assert named == {"CursorTable": [WAITING_INDEX, ACTIVE_INDEX], "ControlTable": [LISTING_INDEX]}

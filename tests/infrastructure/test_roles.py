@@ -80,6 +80,7 @@ NEEDS: dict[str, dict[str, set[str]]] = {
         "ItemsTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:PartiQLInsert", "dynamodb:PutItem", "dynamodb:Query"},
         "CursorTable.Arn": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Scan", "dynamodb:UpdateItem"},
         "${CursorTable.Arn}/index/waiting": {"dynamodb:Query"},
+        "${CursorTable.Arn}/index/active": {"dynamodb:Query"},
         "ControlTable.Arn": {
             "dynamodb:BatchGetItem",
             "dynamodb:ConditionCheckItem",

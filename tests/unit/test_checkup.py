@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stream_sort.cli.checkup.finding import Finding
 
 WANTED = cursor_table(TableNames("Items", "Cursor", KeyNames("queue", "seq")))
+INDEXES = WANTED["GlobalSecondaryIndexes"]
 QUEUE = next(one for one in MAPPINGS if one.source == "RetryQueue")
 
 
@@ -104,9 +105,19 @@ def test_a_mapping_that_is_being_changed_is_told(state: str, level: str, aws: Aw
             "cursor table 'Cursor' is INACCESSIBLE_ENCRYPTION_CREDENTIALS",
         ),
         (
-            {"GlobalSecondaryIndexes": [{**WANTED["GlobalSecondaryIndexes"][0], "IndexStatus": "CREATING"}]},
+            {"GlobalSecondaryIndexes": [{**INDEXES[0], "IndexStatus": "CREATING"}, INDEXES[1]]},
             "WARN",
             "index 'waiting' of cursor table 'Cursor' is CREATING",
+        ),
+        (
+            {"GlobalSecondaryIndexes": INDEXES[:1]},
+            "WARN",
+            "cursor table 'Cursor' lacks its index 'active': the sweep looks through all queues instead, in turns",
+        ),
+        (
+            {"GlobalSecondaryIndexes": INDEXES[1:]},
+            "FAIL",
+            "cursor table 'Cursor' lacks its index 'waiting': the sweep finds nothing by it",
         ),
         ({}, "OK", "cursor table 'Cursor': queue (S); provisioned; point-in-time recovery on"),
     ],
@@ -116,8 +127,8 @@ def test_a_table_that_is_not_ready_is_told(change: dict[str, Any], level: str, t
 
 
 def test_an_index_with_other_keys_is_found(aws: Aws) -> None:
-    index = {**WANTED["GlobalSecondaryIndexes"][0], "KeySchema": [{"AttributeName": "queue", "KeyType": "HASH"}]}
-    (found,) = check_table(Table("cursor", WANTED, {**WANTED, "GlobalSecondaryIndexes": [index]}), aws)
+    index = {**INDEXES[0], "KeySchema": [{"AttributeName": "queue", "KeyType": "HASH"}]}
+    (found,) = check_table(Table("cursor", WANTED, {**WANTED, "GlobalSecondaryIndexes": [index, INDEXES[1]]}), aws)
     assert (found.level, found.text) == (
         "FAIL",
         "cursor table 'Cursor' has an index 'waiting' with other keys: queue (S)",

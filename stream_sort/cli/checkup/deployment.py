@@ -11,7 +11,7 @@ from stream_sort.cli.checkup.asking import Unanswered
 from stream_sort.cli.checkup.finding import Finding, not_checked
 from stream_sort.cli.checkup.guard import guarded
 from stream_sort.cli.checkup.resources import STEPS, Resources, check_status, function_of
-from stream_sort.stores.dynamodb.tables import LISTING_INDEX, WAITING_INDEX
+from stream_sort.stores.dynamodb.tables import ACTIVE_INDEX, LISTING_INDEX, WAITING_INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,7 +83,8 @@ def _table_arns(tables: Mapping[str, Table]) -> Arns:
         name, arn = f"{kind.title()}Table", None if table.found is None else table.found["TableArn"]
         arns |= {name: arn, f"{name}/stream": table.stream_arn}
         if arn is not None:
-            arns |= {f"{name}/index/{index}": f"{arn}/index/{index}" for index in (WAITING_INDEX, LISTING_INDEX)}
+            indexes = (WAITING_INDEX, ACTIVE_INDEX, LISTING_INDEX)
+            arns |= {f"{name}/index/{index}": f"{arn}/index/{index}" for index in indexes}
     return arns
 
 

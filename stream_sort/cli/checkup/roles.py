@@ -63,6 +63,7 @@ NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
         "ItemsTable": ("dynamodb:BatchGetItem", "dynamodb:PartiQLInsert", "dynamodb:PutItem", "dynamodb:Query"),
         "CursorTable": (*READ, "dynamodb:Scan"),
         "CursorTable/index/waiting": ("dynamodb:Query",),
+        "CursorTable/index/active": ("dynamodb:Query",),
         "ControlTable": (*READ, "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:Query"),
         "ControlTable/index/listing": ("dynamodb:Query",),
     },

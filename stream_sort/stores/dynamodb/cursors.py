@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Cursor, CursorPage, Head, Move, QueuePage
-from stream_sort.errors import InvalidInput, StreamSortError
+from stream_sort.core.records import Cursor, Head, Move
+from stream_sort.errors import InvalidInput
 from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.cursor_listings import DynamoCursorListings, activity_of, waiting_share
 from stream_sort.stores.dynamodb.values import int_at, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from stream_sort.stores.dynamodb.calls import Calls, Reply
     from stream_sort.stores.dynamodb.tables import TableNames
     from stream_sort.stores.dynamodb.values import Wire
@@ -21,14 +19,16 @@ if TYPE_CHECKING:
 ROW_EXISTS = "attribute_exists(#queue)"
 ROW_IS_ABSENT = "attribute_not_exists(#queue)"
 POSITION_IS_OLD = "#position = :old"
+# Said with every move and nudge; the index is written only when the hour is another one.
+LIST_AS_ACTIVE = "#share = :share, #hour = :hour"
+ACTIVE_NAMES = {"#share": tables.SHARE, "#hour": tables.HOUR}
 
 
-class DynamoCursorStore:
+class DynamoCursorStore(DynamoCursorListings):
     """CursorStore on a DynamoDB table."""
 
     def __init__(self, calls: Calls, names: TableNames) -> None:
-        self._calls = calls
-        self._table = names.cursor
+        super().__init__(calls, names, self._row)
         self._keys = names.keys
 
     def get(self, queue: str) -> Cursor | None:
@@ -55,10 +55,10 @@ class DynamoCursorStore:
         return self._moved(
             self._update(
                 queue,
-                "SET #position = :new, #moved_at = :now",
+                f"SET #position = :new, #moved_at = :now, {LIST_AS_ACTIVE}",
                 POSITION_IS_OLD,
-                {"#position": self._keys.seq, "#moved_at": tables.MOVED_AT},
-                {":old": _number(old), ":new": _number(new), ":now": _time(now)},
+                {"#position": self._keys.seq, "#moved_at": tables.MOVED_AT, **ACTIVE_NAMES},
+                {":old": _number(old), ":new": _number(new), ":now": _time(now), **_active_values(queue, now)},
             )
         )
 
@@ -92,7 +92,7 @@ class DynamoCursorStore:
             change = "REMOVE #waiting"
         else:
             change = "SET #waiting = :yes, #since = :since"
-            values |= {":yes": {"S": tables.WAITING_YES}, ":since": _time(since)}
+            values |= {":yes": waiting_share(cursor.queue), ":since": _time(since)}
         return not self._update(cursor.queue, change, f"{POSITION_IS_OLD} AND {mark_is_old}", names, values).refused
 
     def set_policy(self, queue: str, policy: GapPolicy | None) -> bool:
@@ -104,31 +104,12 @@ class DynamoCursorStore:
             queue, "SET #policy = :policy", ROW_EXISTS, names, {":policy": {"S": str(policy)}}
         ).refused
 
-    def nudge(self, queue: str) -> bool:
+    def nudge(self, queue: str, now: float) -> bool:
         """See CursorStore."""
-        names = {"#queue": self._keys.queue, "#nudges": tables.NUDGES}
-        return not self._update(queue, "ADD #nudges :one", ROW_EXISTS, names, {":one": _number(1)}).refused
-
-    def waiting(self, before: float, start: Any = None) -> QueuePage:
-        """See CursorStore."""
-        request: dict[str, Any] = {
-            "IndexName": tables.WAITING_INDEX,
-            "KeyConditionExpression": "#waiting = :yes AND #since <= :before",
-            "ExpressionAttributeNames": {"#waiting": tables.WAITING, "#since": tables.WAITING_SINCE},
-            "ExpressionAttributeValues": {":yes": {"S": tables.WAITING_YES}, ":before": _time(before)},
-        }
-        return self._listing("query", request, start)
-
-    def queues(self, start: Any = None) -> QueuePage:
-        """See CursorStore."""
-        request = {"ProjectionExpression": "#queue", "ExpressionAttributeNames": {"#queue": self._keys.queue}}
-        return self._listing("scan", request, start)
-
-    def rows(self, start: Any = None) -> CursorPage:
-        """See CursorStore."""
-        request = {} if start is None else {"ExclusiveStartKey": start}
-        body = self._calls("scan", self._table, TableName=self._table, **request).body
-        return CursorPage(tuple(self._readable(body["Items"])), body.get("LastEvaluatedKey"))
+        names = {"#queue": self._keys.queue, "#nudges": tables.NUDGES, "#at": tables.NUDGED_AT, **ACTIVE_NAMES}
+        values = {":one": _number(1), ":now": _time(now), **_active_values(queue, now)}
+        change = f"SET #at = :now, {LIST_AS_ACTIVE} ADD #nudges :one"
+        return not self._update(queue, change, ROW_EXISTS, names, values).refused
 
     def set_floor(self, queue: str, floor: int) -> Move | None:
         """See CursorStore."""
@@ -142,18 +123,6 @@ class DynamoCursorStore:
                 {":floor": _number(floor)},
             )
         )
-
-    def _readable(self, wires: list[Wire]) -> Iterator[Cursor]:
-        """Rows that can be read: a strange one is its own queue's trouble, and shows when that is looked at."""
-        for wire in wires:
-            with suppress(StreamSortError):
-                yield self._row(wire)
-
-    def _listing(self, method: str, request: dict[str, Any], start: Any) -> QueuePage:
-        if start is not None:
-            request = request | {"ExclusiveStartKey": start}
-        body = self._calls(method, self._table, TableName=self._table, **request).body
-        return QueuePage(tuple(text_at(row, self._keys.queue) for row in body["Items"]), body.get("LastEvaluatedKey"))
 
     def _update(self, queue: str, change: str, condition: str, names: dict[str, str], values: Wire) -> Reply:
         request: dict[str, Any] = {"ExpressionAttributeValues": values} if values else {}
@@ -193,8 +162,9 @@ class DynamoCursorStore:
             wire[tables.FLOOR] = _number(cursor.floor)
         if cursor.moved_at is not None:
             wire[tables.MOVED_AT] = _time(cursor.moved_at)
+            wire |= activity_of(cursor.queue, cursor.moved_at)
         if cursor.waiting_since is not None:
-            wire[tables.WAITING] = {"S": tables.WAITING_YES}
+            wire[tables.WAITING] = waiting_share(cursor.queue)
             wire[tables.WAITING_SINCE] = _time(cursor.waiting_since)
         return wire
 
@@ -239,6 +209,7 @@ def row_of(wire: Wire, queue_key: str, seq_key: str) -> Cursor:
         waiting_since=_seconds(wire, tables.WAITING_SINCE) if tables.WAITING in wire else None,
         moved_at=_seconds(wire, tables.MOVED_AT),
         nudges=int_at(wire, tables.NUDGES) if tables.NUDGES in wire else 0,
+        nudged_at=_seconds(wire, tables.NUDGED_AT),
         last_mark=_seconds(wire, tables.WAITING_SINCE),
         floor=int_at(wire, tables.FLOOR) if tables.FLOOR in wire else None,
     )
@@ -259,6 +230,11 @@ def _mark_is_old(cursor: Cursor) -> tuple[str, Wire]:
     if cursor.last_mark is None:
         return "attribute_not_exists(#since)", {}
     return "#since = :old_since", {":old_since": _time(cursor.last_mark)}
+
+
+def _active_values(queue: str, now: float) -> Wire:
+    active = activity_of(queue, now)
+    return {":share": active[tables.SHARE], ":hour": active[tables.HOUR]}
 
 
 def _seconds(wire: Wire, name: str) -> float | None:

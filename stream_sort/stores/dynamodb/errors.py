@@ -93,6 +93,7 @@ OTHER_KEYS = re.compile(
     re.IGNORECASE,
 )
 NO_INDEX = "The table does not have the specified index"
+INDEX_IS_BEING_MADE = "Cannot read from backfilling global secondary index"
 ITEM_TOO_LARGE = re.compile(r"Item size (?:to update )?has exceeded the maximum allowed size")
 DENIED_CODES = frozenset(
     {
@@ -155,6 +156,13 @@ def unavailable(problem: object, target: Target, *, seconds: float, tries: int) 
     return StoreUnavailable(text, table=target.table, operation=target.operation, **told)
 
 
+def lacks_index(error: BaseException | None) -> bool:
+    """Return True if AWS refused a query because the table has no such index, or does not have it yet."""
+    if not isinstance(error, ClientError) or code_of(error) != INVALID:
+        return False
+    return said_of(error).startswith((NO_INDEX, INDEX_IS_BEING_MADE))
+
+
 def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortError:
     """Our error for one that no retry will cure."""
     operation, table = target.operation, target.table
@@ -181,6 +189,6 @@ def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortE
         return SettingsError(
             f"table {table!r} does not fit the key names that were set; check queue_key and seq_key. AWS says: {error}"
         )
-    if code == INVALID and said.startswith(NO_INDEX):
+    if lacks_index(error):
         return SettingsError(f"table {table!r} lacks an index that create_tables would make. AWS says: {error}")
     return StoreError(f"{operation} on table {table!r}: {error}", **names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.core.activity import SHARES
 from stream_sort.core.message import RESERVED_PREFIX
 from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import SettingsError, StoreError
@@ -26,9 +27,12 @@ FIRST_SEQ = RESERVED_PREFIX + "first_seq"
 POLICY = RESERVED_PREFIX + "policy"
 MOVED_AT = RESERVED_PREFIX + "moved_at"
 NUDGES = RESERVED_PREFIX + "nudges"
+NUDGED_AT = RESERVED_PREFIX + "nudged_at"
 WAITING = RESERVED_PREFIX + "waiting"
 WAITING_SINCE = RESERVED_PREFIX + "waiting_since"
 FLOOR = RESERVED_PREFIX + "floor"
+SHARE = RESERVED_PREFIX + "share"
+HOUR = RESERVED_PREFIX + "hour"
 
 # Control: keys, and what the sparse index lists.
 CONTROL_PK = "pk"
@@ -38,9 +42,14 @@ LISTED_AT = "listed_at"
 LISTING_INDEX = "listing"
 
 # The index holds rows with both attributes only: queues that wait. Keys only, so that moving a cursor does
-# not write to it.
+# not write to it. Spread over several keys, because an index that is throttled throttles its table; a version that
+# knew one key wrote the first of them.
 WAITING_INDEX = "waiting"
-WAITING_YES = "y"
+WAITING_SHARES = ("y", *(f"y{share}" for share in range(1, SHARES)))
+# The index of queues by the hour in which they were last active. Keys only: it is written once a queue and hour.
+ACTIVE_INDEX = "active"
+# What tables of an earlier version lack: they work without it, and slower.
+OPTIONAL_INDEXES = frozenset({ACTIVE_INDEX})
 # What AWS calls a table that is there already.
 ALREADY_THERE = "ResourceInUseException"
 
@@ -80,13 +89,20 @@ def cursor_table(names: TableNames) -> dict[str, Any]:
             _attribute(names.keys.queue, "S"),
             _attribute(WAITING, "S"),
             _attribute(WAITING_SINCE, "N"),
+            _attribute(SHARE, "S"),
+            _attribute(HOUR, "N"),
         ],
         "GlobalSecondaryIndexes": [
             {
                 "IndexName": WAITING_INDEX,
                 "KeySchema": [_key(WAITING, "HASH"), _key(WAITING_SINCE, "RANGE")],
                 "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
+            },
+            {
+                "IndexName": ACTIVE_INDEX,
+                "KeySchema": [_key(SHARE, "HASH"), _key(HOUR, "RANGE")],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            },
         ],
         "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     }
@@ -140,7 +156,7 @@ def _await(calls: Calls, request: dict[str, Any]) -> None:
             raise SettingsError(f"table {table!r} exists with other keys: {found}, not {wanted}")
         indexes = {index["IndexName"] for index in there.get("GlobalSecondaryIndexes", ())}
         for index in request.get("GlobalSecondaryIndexes", ()):
-            if index["IndexName"] not in indexes:
+            if index["IndexName"] not in indexes | OPTIONAL_INDEXES:
                 raise SettingsError(f"table {table!r} exists without the index {index['IndexName']!r}; add it: {index}")
         if not _streams_alike(there, request):
             raise SettingsError(

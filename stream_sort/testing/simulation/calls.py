@@ -32,6 +32,8 @@ READS = frozenset(
         "waiting",
         "queues",
         "rows",
+        "rows_of",
+        "active",
         "standing",
         "checkpoints",
         "parked",
@@ -44,7 +46,7 @@ READS = frozenset(
 # Calls that are about no queue, or about many.
 LISTINGS = frozenset(
     {"waiting", "queues", "rows", "checkpoints", "parked", "dead_letters", "register", "make_ready", "consumers"}
-    | {"bookmark", "set_bookmark", "retire"}
+    | {"bookmark", "set_bookmark", "retire", "active", "rows_of"}
 )
 
 

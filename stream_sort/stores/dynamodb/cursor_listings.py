@@ -1,0 +1,132 @@
+"""Listings of the cursor table on DynamoDB: queues that wait, that are active, and all of them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.activity import SHARES, earliest_hour, hour_of, share_of
+from stream_sort.core.records import Cursor, CursorPage, QueuePage
+from stream_sort.errors import StreamSortError
+from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.errors import lacks_index
+from stream_sort.stores.dynamodb.values import int_at, text_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from stream_sort.stores.dynamodb.calls import Calls
+    from stream_sort.stores.dynamodb.tables import TableNames
+    from stream_sort.stores.dynamodb.values import Wire
+
+MAX_KEYS = 100
+
+
+class DynamoCursorListings:
+    """The listings of a CursorStore; `row_of` reads a row."""
+
+    def __init__(self, calls: Calls, names: TableNames, row_of: Callable[[Wire], Cursor]) -> None:
+        self._calls = calls
+        self._table = names.cursor
+        self._queue_key = names.keys.queue
+        self._row_of = row_of
+
+    def waiting(self, before: float, start: Any = None) -> QueuePage:
+        """See CursorStore."""
+        request: dict[str, Any] = {
+            "IndexName": tables.WAITING_INDEX,
+            "KeyConditionExpression": "#share = :share AND #since <= :before",
+            "ExpressionAttributeNames": {"#share": tables.WAITING, "#since": tables.WAITING_SINCE},
+        }
+        values = {":before": {"N": str(round(before * 1000))}}
+        found, left = self._query(request, values, dict.fromkeys(tables.WAITING_SHARES) if start is None else start)
+        found.sort(key=lambda wire: int_at(wire, tables.WAITING_SINCE))
+        return QueuePage(tuple(text_at(wire, self._queue_key) for wire in found), left)
+
+    def active(self, since: float, start: Any = None) -> QueuePage | None:
+        """See CursorStore."""
+        request: dict[str, Any] = {
+            "IndexName": tables.ACTIVE_INDEX,
+            "KeyConditionExpression": "#share = :share AND #hour >= :hour",
+            "ExpressionAttributeNames": {"#share": tables.SHARE, "#hour": tables.HOUR},
+        }
+        values = {":hour": {"N": str(earliest_hour(since))}}
+        shares = dict.fromkeys(map(str, range(SHARES))) if start is None else start
+        try:
+            found, left = self._query(request, values, shares)
+        except StreamSortError as error:
+            if lacks_index(error.__cause__):
+                return None
+            raise
+        hours = ((text_at(wire, self._queue_key), int_at(wire, tables.HOUR)) for wire in found)
+        return QueuePage(tuple(queue for queue, hour in hours if hour >= hour_of(queue, since)), left)
+
+    def queues(self, start: Any = None) -> QueuePage:
+        """See CursorStore."""
+        names = {"ProjectionExpression": "#queue", "ExpressionAttributeNames": {"#queue": self._queue_key}}
+        body = self._scan(start, names)
+        return QueuePage(tuple(text_at(row, self._queue_key) for row in body["Items"]), body.get("LastEvaluatedKey"))
+
+    def rows(self, start: Any = None, limit: int | None = None) -> CursorPage:
+        """See CursorStore."""
+        body = self._scan(start, {} if limit is None else {"Limit": limit})
+        return CursorPage(tuple(self._readable(body["Items"])), body.get("LastEvaluatedKey"))
+
+    def rows_of(self, queues: Sequence[str]) -> list[Cursor]:
+        """See CursorStore."""
+        names = list(dict.fromkeys(queues))
+        found: list[Cursor] = []
+        for first in range(0, len(names), MAX_KEYS):
+            found += self._readable(self._batch_get(names[first : first + MAX_KEYS]))
+        return found
+
+    def _batch_get(self, queues: Sequence[str]) -> list[Wire]:
+        # Not consistent, at half the price: what is read here decides nothing.
+        left: dict[str, Any] = {self._table: {"Keys": [{self._queue_key: {"S": queue}} for queue in queues]}}
+        found: list[Wire] = []
+        patience = self._calls.patience("BatchGetItem", self._table)
+        while left:
+            body = self._calls("batch_get_item", self._table, patience=patience, RequestItems=left).body
+            found += body["Responses"].get(self._table, ())
+            left = body.get("UnprocessedKeys") or {}
+            if left:
+                patience.wait("UnprocessedKeys")
+        return found
+
+    def _query(self, request: dict[str, Any], values: Wire, shares: dict[str, Any]) -> tuple[list[Wire], Any]:
+        """Ask an index for one page of each share, each from its place on; and where to go on, None at the end."""
+        found: list[Wire] = []
+        left: dict[str, Any] = {}
+        for share, place in shares.items():
+            body = self._calls(
+                "query",
+                self._table,
+                TableName=self._table,
+                ExpressionAttributeValues={**values, ":share": {"S": share}},
+                **request,
+                **({} if place is None else {"ExclusiveStartKey": place}),
+            ).body
+            found += body["Items"]
+            if "LastEvaluatedKey" in body:
+                left[share] = body["LastEvaluatedKey"]
+        return found, left or None
+
+    def _scan(self, start: Any, request: dict[str, Any]) -> dict[str, Any]:
+        place = {} if start is None else {"ExclusiveStartKey": start}
+        return self._calls("scan", self._table, TableName=self._table, **request, **place).body
+
+    def _readable(self, wires: Iterable[Wire]) -> Iterator[Cursor]:
+        """Rows that can be read: a strange one is its own queue's trouble, and shows when that is looked at."""
+        for wire in wires:
+            with suppress(StreamSortError):
+                yield self._row_of(wire)
+
+
+def waiting_share(queue: str) -> dict[str, str]:
+    """Return the key that a queue has in the index of waiting queues."""
+    return {"S": tables.WAITING_SHARES[share_of(queue)]}
+
+
+def activity_of(queue: str, at: float) -> Wire:
+    """Return the attributes that list a queue as active at a time."""
+    return {tables.SHARE: {"S": str(share_of(queue))}, tables.HOUR: {"N": str(hour_of(queue, at))}}
