@@ -17,7 +17,7 @@ from stream_sort.hints import Hint, Hints
 from stream_sort.proof import look_for_proof
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from stream_sort.core.records import Look, Move
     from stream_sort.ports import Clock, CursorStore, HeadReader, ItemStore
@@ -39,11 +39,19 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far an advance came, the row it left behind, and the lowest seq that waits beyond a gap."""
+    """How far an advance came, the row it left behind, and the lowest seq that waits beyond a gap.
+
+    Not `complete` is one whose time was over: its row is marked, and a sweep goes on from there.
+    """
 
     advance: Advance
     cursor: Cursor
     beyond: int | None
+    complete: bool = True
+
+
+class Unfinished(Exception):
+    """Ends a walk whose time is over; never leaves this module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +72,44 @@ class Advancer:
         own: Collection[int] = (),
         hint: Hint | None = None,
         item_bytes: int = 0,
+        *,
+        is_over: Callable[[], bool] | None = None,
     ) -> Reach:
         """Release what can be released; `own` are seqs that the caller knows to be stored.
 
         On return a read made after the last move, and after the caller stored, showed that the seq after
-        the position is absent.
+        the position is absent. Or else `is_over`, which is asked before each step, returned True: then the row is
+        marked as waiting, after the last move and after the caller stored, and a sweep goes on from there.
         """
-        walk = _Walk(self, queue, own, item_bytes or self.limits.usual_item_bytes)
+        walk = self.walk(queue, own, item_bytes)
+        return self.go_on(walk, hint, is_over) or self.leave(walk)
+
+    def walk(self, queue: str, own: Collection[int] = (), item_bytes: int = 0) -> _Walk:
+        """Return an advance that has not begun, for `go_on`."""
+        return _Walk(self, queue, own, item_bytes or self.limits.usual_item_bytes)
+
+    def go_on(self, walk: _Walk, hint: Hint | None, is_over: Callable[[], bool] | None = None) -> Reach | None:
+        """Begin an advance, or go on with one that failed or was stopped; None if `is_over` stopped it now."""
+        walk.is_over = is_over
         try:
-            reach = walk.run(hint)
+            return self._remembered(walk, walk.run(hint))
+        except Unfinished:
+            return None
         except CursorLost:
-            self.hints.forget(queue)
+            self.hints.forget(walk.queue)
             raise
+
+    def leave(self, walk: _Walk) -> Reach:
+        """Mark the row of an advance that was stopped, so that a sweep goes on with it."""
+        try:
+            return self._remembered(walk, walk.leave())
+        except CursorLost:
+            self.hints.forget(walk.queue)
+            raise
+
+    def _remembered(self, walk: _Walk, reach: Reach) -> Reach:
         if walk.exists:
-            self.hints.remember(queue, Hint(reach.cursor, reach.beyond))
+            self.hints.remember(walk.queue, Hint(reach.cursor, reach.beyond))
         return reach
 
 
@@ -93,17 +125,21 @@ class _Walk:
         self._start: int | None = None
         self._released = 0
         self._beyond: int | None = None
+        self._row_was_read = False
         self.queue = queue
         self.exists = False
+        self.moves = 0
+        self.is_over: Callable[[], bool] | None = None
         self.cursor = Cursor(queue, service.first_seq - 1, service.first_seq)
 
     def run(self, hint: Hint | None) -> Reach:
-        """Walk from the hint, or from the row, to the end of the run."""
+        """Walk from the hint, or from the row, to the end of the run; Unfinished when the time is over."""
         fresh = hint is None
         if hint is None:
             self._read_row()
         elif hint.cursor is not None:
             self._stand_on(hint.cursor)
+            self._row_was_read = False
             self._beyond = hint.beyond
         while True:
             if not self.exists:
@@ -111,6 +147,7 @@ class _Walk:
                     break
                 fresh = True
                 continue
+            self._check_time()
             end = run_end(self.cursor.position, self._own, self._limits.max_advance)
             if end == self.cursor.position and not fresh:
                 if not self._peek():
@@ -126,6 +163,23 @@ class _Walk:
             # see it. Behind a single message the rest of a run is likely, and a look shows all of it.
             fresh = len(self._own) <= 1
         return self._arrive()
+
+    def _check_time(self) -> None:
+        if self.is_over is not None and self.is_over():
+            raise Unfinished
+
+    def leave(self) -> Reach:
+        """Mark the row where it stands now, whatever there is to release: a sweep looks.
+
+        A mark that is there already is relied on only if the row was read after the caller stored: a sweep that puts
+        it in doubt later reads ahead after that, and finds what is stored.
+        """
+        if not self._row_was_read and not self._read_row():
+            raise CursorLost(self.queue, known_position=self.cursor.position)
+        while not self.cursor.is_marked:
+            if not self._set_mark() and not self._read_row():
+                raise CursorLost(self.queue, known_position=self.cursor.position)
+        return self._reach(self.cursor.position, None, complete=False)
 
     def _begin(self) -> bool:
         """Create the row of a queue that has none, unless it was lost; True when there is nothing to do."""
@@ -192,6 +246,7 @@ class _Walk:
             start = self.cursor.position
             self._start = start if self._start is None else self._start
             self._released += end - start
+            self.moves += 1
         self._stand_on(move.cursor)
 
     def _read_row(self) -> bool:
@@ -203,17 +258,25 @@ class _Walk:
     def _stand_on(self, row: Cursor) -> None:
         self.cursor = row
         self.exists = True
+        self._row_was_read = True
 
     def _arrive(self) -> Reach:
+        position, waits = self.cursor.position, self._waits()
+        if waits:
+            self._mark_waiting(max(waits))
+        return self._reach(position, min(waits, default=None))
+
+    def _waits(self) -> list[int]:
+        """The seqs known to be stored beyond the position."""
         position = self.cursor.position
         waits = [seq for seq in self._own if seq > position]
         if self._beyond is not None and self._beyond > position:
             waits.append(self._beyond)
-        beyond = min(waits, default=None)
-        if waits:
-            self._mark_waiting(max(waits))
+        return waits
+
+    def _reach(self, position: int, beyond: int | None, *, complete: bool = True) -> Reach:
         old = position if self._start is None else self._start
-        return Reach(Advance(self.queue, old, position, self._released), self.cursor, beyond)
+        return Reach(Advance(self.queue, old, position, self._released), self.cursor, beyond, complete)
 
     def _mark_waiting(self, last: int) -> None:
         """Leave a hint for the sweep, unless all up to `last` is released by now.
@@ -221,8 +284,13 @@ class _Walk:
         If it is refused, somebody moved the cursor, perhaps with no look at what waits: try where it stands now.
         """
         while not self.cursor.is_marked and self.cursor.position < last:
-            since = self.cursor.next_mark(self._service.clock())
-            if self._service.cursors.set_waiting(self.cursor, since):
-                self.cursor = replace(self.cursor, waiting_since=since)
-            elif not self._read_row():
+            if not self._set_mark() and not self._read_row():
                 return
+
+    def _set_mark(self) -> bool:
+        """Mark the row as waiting from now on; False if it is not as it was last seen."""
+        since = self.cursor.next_mark(self._service.clock())
+        if not self._service.cursors.set_waiting(self.cursor, since):
+            return False
+        self.cursor = replace(self.cursor, waiting_since=since)
+        return True

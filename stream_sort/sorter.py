@@ -30,7 +30,7 @@ from stream_sort.recoverer import Recoverer, Recovery
 from stream_sort.trimmer import Trimmer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from stream_sort.ports import Clock, Stores
     from stream_sort.window import Window
@@ -136,9 +136,13 @@ class Sorter:
         """Release what is contiguous; for when a writer died, or items were written by other means."""
         return self.reach(queue).advance
 
-    def reach(self, queue: str) -> Reach:
-        """Advance, and tell what was found at the end: the row, and what waits beyond a gap."""
-        return self._advancer.advance(check_queue(queue))
+    def reach(self, queue: str, *, is_over: Callable[[], bool] | None = None) -> Reach:
+        """Advance, and tell what was found at the end: the row, and what waits beyond a gap.
+
+        `is_over` is asked before each step: once it returns True the queue is marked for the sweep, and the reach is
+        not complete.
+        """
+        return self._advancer.advance(check_queue(queue), is_over=is_over)
 
     def position(self, queue: str) -> int:
         """The highest released seq, read consistently; `first_seq - 1` before anything is released."""
