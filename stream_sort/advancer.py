@@ -2,6 +2,14 @@
 
 Why no queue is left behind: a writer stores before it comes here. If it finds the cursor too far back to
 act on, whoever moves the cursor up to its message reads ahead after that move, and finds it.
+
+Why no hole is released: a walk moves the cursor from `p` to `e` because it knows that the slots `p + 1` to `e` are
+taken: it looked, or its caller filled them (`own`). It learnt each of these after it had read the row whose count of
+withdrawals it puts into the condition of the move. Below the position nothing but a trim empties a slot, and beyond it
+nothing but a withdrawal, which counts itself on the row in the same transaction. So if the count is the same at the
+moment of the move, none of these slots was emptied in between. If it is not, the move is refused with the row as it
+stands, and the walk forgets what its caller filled before that row and looks for itself. A queue without a row has
+had no withdrawal: that is a count of 0.
 """
 
 from __future__ import annotations
@@ -75,7 +83,7 @@ class Advancer:
         *,
         is_over: Callable[[], bool] | None = None,
     ) -> Reach:
-        """Release what can be released; `own` are seqs that the caller knows to be stored.
+        """Release what can be released; `own` are seqs that the caller stored, or found stored, after `hint` was read.
 
         On return a read made after the last move, and after the caller stored, showed that the seq after
         the position is absent. Or else `is_over`, which is asked before each step, returned True: then the row is
@@ -122,6 +130,9 @@ class _Walk:
         self._first_page = max(2, min(64, self._limits.first_page_bytes // item_bytes))
         self._page = self._first_page
         self._own = own if isinstance(own, set | frozenset) else frozenset(own)
+        # Those of `own` that are known to be stored still, and the count of withdrawals from before they were.
+        self._filled: Collection[int] = ()
+        self._withdrawals: int | None = None
         self._start: int | None = None
         self._released = 0
         self._beyond: int | None = None
@@ -135,6 +146,7 @@ class _Walk:
     def run(self, hint: Hint | None) -> Reach:
         """Walk from the hint, or from the row, to the end of the run; Unfinished when the time is over."""
         fresh = hint is None
+        self._note_withdrawals(hint)
         if hint is None:
             self._read_row()
         elif hint.cursor is not None:
@@ -148,7 +160,7 @@ class _Walk:
                 fresh = True
                 continue
             self._check_time()
-            end = run_end(self.cursor.position, self._own, self._limits.max_advance)
+            end = run_end(self.cursor.position, self._filled, self._limits.max_advance)
             if end == self.cursor.position and not fresh:
                 if not self._peek():
                     break
@@ -193,7 +205,7 @@ class _Walk:
             if self._read_row():
                 return False
             raise CursorLost(self.queue)
-        end = run_end(position, self._own.union(look.seqs), self._limits.max_advance)
+        end = run_end(position, {*self._filled, *look.seqs}, self._limits.max_advance)
         self._note_beyond(end, look)
         if end == position and self._beyond is None:
             return True
@@ -232,7 +244,7 @@ class _Walk:
 
     def _move(self, end: int) -> None:
         cursor = self.cursor
-        move = self._service.cursors.move(self.queue, cursor.position, end, self._service.clock())
+        move = self._service.cursors.move(cursor, end, self._service.clock())
         if move is None:
             raise CursorLost(self.queue, known_position=cursor.position)
         self._settle(move, end)
@@ -259,6 +271,19 @@ class _Walk:
         self.cursor = row
         self.exists = True
         self._row_was_read = True
+        if row.withdrawals != self._withdrawals:
+            self._forget_filled()
+
+    def _note_withdrawals(self, hint: Hint | None) -> None:
+        """Note the count from before `own` was stored: that of the hint with which the walk first began."""
+        if self._withdrawals is None:
+            row = None if hint is None else hint.cursor
+            self._withdrawals = 0 if row is None else row.withdrawals
+            self._filled = () if hint is None else self._own
+
+    def _forget_filled(self) -> None:
+        """Somebody withdrew a message after ours were stored: it may be one of them."""
+        self._filled = ()
 
     def _arrive(self) -> Reach:
         position, waits = self.cursor.position, self._waits()

@@ -24,6 +24,7 @@ class Cursor:
     `last_mark` is the mark, or the last one there was: no mark comes twice, so it tells whether there was one since.
     `floor` is how far the queue is trimmed, None if it never was; it never goes back.
     `nudged_at` is when consumers were last woken through the row.
+    `withdrawals` is the number of the last withdrawal, 0 if there was none; it never goes back.
     """
 
     queue: str
@@ -36,6 +37,7 @@ class Cursor:
     last_mark: float | None = None
     floor: int | None = None
     nudged_at: float | None = None
+    withdrawals: int = 0
 
     def __post_init__(self) -> None:
         if self.waiting_since is not None:

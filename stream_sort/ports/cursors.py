@@ -26,10 +26,10 @@ class CursorStore(Protocol):
         2. Only if there is none; otherwise the row that stands, unchanged.
         """
 
-    def move(self, queue: str, old: int, new: int, now: float) -> Move | None:
+    def move(self, cursor: Cursor, new: int, now: float) -> Move | None:
         """Move the position and note the time.
 
-        3. Only if it is `old`; otherwise the row that stands, unchanged.
+        3. Only if the position and the withdrawals are those of `cursor`; otherwise the row that stands, unchanged.
         4. None, and nothing written, if there is no row.
         """
 

@@ -197,11 +197,11 @@ class MemoryCursorStore(MemoryCursorListings):
             row = self._tables.cursors.setdefault(cursor.queue, cursor)
             return Move(row is cursor, row)
 
-    def move(self, queue: str, old: int, new: int, now: float) -> Move | None:
+    def move(self, cursor: Cursor, new: int, now: float) -> Move | None:
         """See CursorStore."""
         with self._tables.lock:
-            row = self._tables.cursors.get(queue)
-            if row is None or row.position != old:
+            row = self._tables.cursors.get(cursor.queue)
+            if row is None or (row.position, row.withdrawals) != (cursor.position, cursor.withdrawals):
                 return _lost(row)
             return self._write(replace(row, position=new, moved_at=now))
 

@@ -215,18 +215,31 @@ class CursorStoreContract:
         assert (again.won, again.cursor) == (False, first)
 
     def test_3_a_move_needs_the_old_position(self, stores: Stores) -> None:
-        stores.cursors.create(Cursor("q", 4, 0, GapPolicy(9.0), waiting_since=NOW))
-        won = stores.cursors.move("q", 4, 6, NOW + 2)
+        row = Cursor("q", 4, 0, GapPolicy(9.0), waiting_since=NOW)
+        stores.cursors.create(row)
+        won = stores.cursors.move(row, 6, NOW + 2)
         assert won is not None
         assert won.won
         assert won.cursor == Cursor("q", 6, 0, GapPolicy(9.0), waiting_since=NOW, moved_at=NOW + 2)
-        lost = stores.cursors.move("q", 4, 7, NOW + 3)
+        lost = stores.cursors.move(row, 7, NOW + 3)
         assert lost is not None
         assert (lost.won, lost.cursor) == (False, won.cursor)
         assert stores.cursors.get("q") == won.cursor
 
+    def test_3_a_move_needs_the_old_count_of_withdrawals(self, stores: Stores) -> None:
+        for name, count in (("never", 0), ("twice", 2)):
+            row = Cursor(name, 4, 0, withdrawals=count)
+            stores.cursors.create(row)
+            for other in {0, 1, 2, 3} - {count}:
+                lost = stores.cursors.move(replace(row, withdrawals=other), 6, NOW)
+                assert lost is not None
+                assert (lost.won, lost.cursor) == (False, row)
+            won = stores.cursors.move(row, 6, NOW)
+            assert won is not None
+            assert (won.won, won.cursor) == (True, replace(row, position=6, moved_at=NOW))
+
     def test_4_a_move_never_makes_a_row(self, stores: Stores) -> None:
-        assert stores.cursors.move("q", -1, 3, NOW) is None
+        assert stores.cursors.move(Cursor("q", -1, 0), 3, NOW) is None
         assert stores.cursors.get("q") is None
 
     def test_5_a_restart_needs_an_untouched_row(self, stores: Stores) -> None:
@@ -331,7 +344,7 @@ class CursorStoreContract:
             stores.cursors.create(Cursor(f"nudged {number}", 4, 0))
             stores.cursors.create(Cursor(f"new {number}", 4, 0, moved_at=NOW))
             stores.cursors.create(Cursor(f"unbegun {number}", -1, 0))
-            stores.cursors.move(f"moved {number}", 4, 5, NOW + 1)
+            stores.cursors.move(Cursor(f"moved {number}", 4, 0), 5, NOW + 1)
             stores.cursors.nudge(f"nudged {number}", NOW + 2)
         found = stores.cursors.active(NOW)
         assert found is not None

@@ -65,10 +65,10 @@ def test_a_move_and_a_nudge_within_the_hour_leave_the_index_as_it_is(client: Fau
     cursors = sorter.stores.cursors
     cursors.create(Cursor("q", 4, 0, moved_at=NOW))
     keys = listed(client)
-    cursors.move("q", 4, 5, NOW + 1)
+    cursors.move(Cursor("q", 4, 0), 5, NOW + 1)
     cursors.nudge("q", NOW + 2)
     assert listed(client) == keys
-    cursors.move("q", 5, 6, NOW + HOUR)
+    cursors.move(Cursor("q", 5, 0), 6, NOW + HOUR)
     assert listed(client) != keys
 
 

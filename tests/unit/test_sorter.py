@@ -7,7 +7,7 @@ import pytest
 
 from stream_sort import GapPolicy, InvalidInput, QueueNotFound, SequenceConflict, StreamSorter
 from stream_sort.core.message import KeyNames, take_message
-from stream_sort.core.records import Arrival, Tombstones
+from stream_sort.core.records import Arrival, Cursor, Tombstones
 from tests.unit.queues import beside, message, tables_of
 
 
@@ -96,9 +96,9 @@ def test_a_backlog_is_released_in_bounded_steps() -> None:
     store = tables_of(sorter).stores().cursors
     move = store.move
 
-    def counted(queue: str, old: int, new: int, now: float) -> Any:
-        moves.append(new - old)
-        return move(queue, old, new, now)
+    def counted(cursor: Cursor, new: int, now: float) -> Any:
+        moves.append(new - cursor.position)
+        return move(cursor, new, now)
 
     store.move = counted  # type: ignore[method-assign]
     object.__setattr__(sorter._advancer, "cursors", store)

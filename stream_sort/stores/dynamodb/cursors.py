@@ -50,15 +50,27 @@ class DynamoCursorStore(DynamoCursorListings):
         )
         return Move(not reply.refused, self._row((reply.item or {}) if reply.refused else row))
 
-    def move(self, queue: str, old: int, new: int, now: float) -> Move | None:
+    def move(self, cursor: Cursor, new: int, now: float) -> Move | None:
         """See CursorStore."""
+        none_withdrawn, count = count_is_old(cursor)
         return self._moved(
             self._update(
-                queue,
+                cursor.queue,
                 f"SET #position = :new, #moved_at = :now, {LIST_AS_ACTIVE}",
-                POSITION_IS_OLD,
-                {"#position": self._keys.seq, "#moved_at": tables.MOVED_AT, **ACTIVE_NAMES},
-                {":old": _number(old), ":new": _number(new), ":now": _time(now), **_active_values(queue, now)},
+                f"{POSITION_IS_OLD} AND {none_withdrawn}",
+                {
+                    "#position": self._keys.seq,
+                    "#moved_at": tables.MOVED_AT,
+                    "#withdrawals": tables.WITHDRAWALS,
+                    **ACTIVE_NAMES,
+                },
+                {
+                    **count,
+                    ":old": _number(cursor.position),
+                    ":new": _number(new),
+                    ":now": _time(now),
+                    **_active_values(cursor.queue, now),
+                },
             )
         )
 
@@ -160,6 +172,8 @@ class DynamoCursorStore(DynamoCursorListings):
             wire[tables.POLICY] = {"S": str(cursor.policy)}
         if cursor.floor is not None:
             wire[tables.FLOOR] = _number(cursor.floor)
+        if cursor.withdrawals:
+            wire[tables.WITHDRAWALS] = _number(cursor.withdrawals)
         if cursor.moved_at is not None:
             wire[tables.MOVED_AT] = _time(cursor.moved_at)
             wire |= activity_of(cursor.queue, cursor.moved_at)
@@ -212,7 +226,15 @@ def row_of(wire: Wire, queue_key: str, seq_key: str) -> Cursor:
         nudged_at=_seconds(wire, tables.NUDGED_AT),
         last_mark=_seconds(wire, tables.WAITING_SINCE),
         floor=int_at(wire, tables.FLOOR) if tables.FLOOR in wire else None,
+        withdrawals=int_at(wire, tables.WITHDRAWALS) if tables.WITHDRAWALS in wire else 0,
     )
+
+
+def count_is_old(cursor: Cursor) -> tuple[str, Wire]:
+    """The condition that nothing was withdrawn since `cursor` was read, and its values."""
+    if not cursor.withdrawals:
+        return "attribute_not_exists(#withdrawals)", {}
+    return "#withdrawals = :withdrawals", {":withdrawals": _number(cursor.withdrawals)}
 
 
 def _policy(wire: Wire) -> GapPolicy | None:

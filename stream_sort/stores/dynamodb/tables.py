@@ -33,6 +33,7 @@ WAITING_SINCE = RESERVED_PREFIX + "waiting_since"
 FLOOR = RESERVED_PREFIX + "floor"
 SHARE = RESERVED_PREFIX + "share"
 HOUR = RESERVED_PREFIX + "hour"
+WITHDRAWALS = RESERVED_PREFIX + "withdrawals"
 
 # Control: keys, and what the sparse index lists.
 CONTROL_PK = "pk"

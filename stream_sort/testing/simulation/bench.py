@@ -95,4 +95,5 @@ class Bench:
         if isinstance(answer, Move):
             self.met["moves" if answer.won else "lost conditions"] += 1
         if part.key == "cursors.move" and answer is not None and answer.won:
-            self.met["capped moves"] += part.args[2] - part.args[1] == self._max_advance
+            cursor, end, _ = part.args
+            self.met["capped moves"] += end - cursor.position == self._max_advance

@@ -89,10 +89,10 @@ class _ClearWithoutLook(Sweeper):
 
 class _SkipByMoving(Sorter):
     def skip(self, queue: str, seqs: int | Iterable[int], reason: str = "") -> Skip:  # noqa: ARG002  # the signature
-        position = self.position(queue)
+        row = self._cursor(queue)
         end = max([seqs] if isinstance(seqs, int) else seqs)
-        if end > position:
-            self.stores.cursors.move(queue, position, end, self.clock())
+        if end > row.position:
+            self.stores.cursors.move(row, end, self.clock())
         done = self.advance(queue)
         return Skip(queue, done.old, done.new, done.released)
 
@@ -133,10 +133,10 @@ class _RepeatedMarks(World):
 
 class _UnconditionalMoves(World):
     def apply(self, part: Call, rng: Random | None = None) -> Any:
-        row = self.tables.cursors.get(str(part.args[0])) if part.key == "cursors.move" else None
+        row = self.tables.cursors.get(str(part.queue)) if part.key == "cursors.move" else None
         if row is None:
             return super().apply(part, rng)
-        self.tables.cursors[row.queue] = replace(row, position=part.args[2])
+        self.tables.cursors[row.queue] = replace(row, position=part.args[1])
         return Move(won=True, cursor=self.tables.cursors[row.queue])
 
 
