@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stream_sort.core.consumption import DeadLetter, Parked, Reset
     from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
     from stream_sort.core.policy import GapPolicy
+    from stream_sort.core.withdrawal import Withdrawal
     from stream_sort.errors import (
         AccessDenied,
         ArchiveDamaged,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         NotConsumed,
         NotParked,
         NotReleased,
+        NotWithdrawn,
         PartlyDone,
         QueueExists,
         QueueNotFound,
@@ -89,6 +91,7 @@ __all__ = [
     "NotConsumed",
     "NotParked",
     "NotReleased",
+    "NotWithdrawn",
     "OrderedConsumer",
     "Pace",
     "Parked",
@@ -115,6 +118,7 @@ __all__ = [
     "TransactionTooLarge",
     "Trimmed",
     "TryLater",
+    "Withdrawal",
     "__version__",
 ]
 
@@ -133,6 +137,7 @@ _HOMES = {
     "QueueState": "core.outcomes",
     "Skip": "core.outcomes",
     "Status": "core.outcomes",
+    "Withdrawal": "core.withdrawal",
     "GapPolicy": "core.policy",
     "Sweep": "sweeper",
     "Sweeper": "sweeper",

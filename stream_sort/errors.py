@@ -12,6 +12,7 @@
     ├── Trimmed                  released, consumed and deleted: no longer there, and nothing new can take its place
     ├── NotReleased              cannot be trimmed: the queue has not come so far
     ├── NotConsumed              cannot be trimmed: a consumer still needs it
+    ├── NotWithdrawn             cannot be withdrawn: released, or could be, or not there
     ├── CursorLost               a cursor row that once existed is gone
     ├── CheckpointConflict       somebody else moved a consumer on meanwhile (retryable)
     ├── HandlerProblem           a handler did or said what cannot be
@@ -76,6 +77,7 @@ __all__ = [
     "NotConsumed",
     "NotParked",
     "NotReleased",
+    "NotWithdrawn",
     "PartlyDone",
     "QueueExists",
     "QueueNotFound",
@@ -272,6 +274,17 @@ class NotConsumed(StreamSortError):
         self.consumer = consumer
         self.checkpoint = checkpoint
         self.dead = dead
+
+
+class NotWithdrawn(StreamSortError):
+    """A message that cannot be withdrawn; nothing was changed. `lowest` is the seq to begin with, if one is stored."""
+
+    def __init__(self, queue: str, seq: int, problem: str, *, lowest: int | None = None) -> None:
+        super().__init__(f"queue {queue!r}, seq {seq} cannot be withdrawn: {problem}")
+        self.queue = queue
+        self.seq = seq
+        self.problem = problem
+        self.lowest = lowest
 
 
 class CursorLost(StreamSortError):

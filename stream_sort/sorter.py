@@ -28,15 +28,24 @@ from stream_sort.intake import Intake, tried
 from stream_sort.proof import find_row
 from stream_sort.recoverer import Recoverer, Recovery
 from stream_sort.trimmer import Trimmer
+from stream_sort.withdrawer import Withdrawer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from stream_sort.core.withdrawal import Withdrawal
     from stream_sort.ports import Clock, Stores
     from stream_sort.window import Window
 
 SKIP_CHUNK = 100
 MAX_REASON_BYTES = 256
+
+
+def check_reason(reason: object) -> str:
+    """Return a reason that can be kept, or raise InvalidInput."""
+    if not isinstance(reason, str) or not is_text(reason) or len(reason.encode()) > MAX_REASON_BYTES:
+        raise InvalidInput(f"a reason is text of at most {MAX_REASON_BYTES} bytes")
+    return reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,7 @@ class Sorter:
         self._advancer = Advancer(
             stores.items, stores.cursors, stores.heads, hints, clock, options.first_seq, options.limits
         )
+        self._withdrawer = Withdrawer(stores.items, stores.withdrawals, self._advancer, clock)
 
     @property
     def stores(self) -> Stores:
@@ -200,8 +210,7 @@ class Sorter:
         A slot that holds a message is left as it is. Nothing at or below the position is touched, and nothing at all
         if one of `seqs` is no seq.
         """
-        if not isinstance(reason, str) or not is_text(reason) or len(reason.encode()) > MAX_REASON_BYTES:
-            raise InvalidInput(f"a reason is text of at most {MAX_REASON_BYTES} bytes")
+        check_reason(reason)
         wanted = check_seqs(seqs)
         row = self._row(queue)
         if row is None and wanted:
@@ -217,6 +226,23 @@ class Sorter:
         # What was released and trimmed since our look is none that was given up.
         kept = tuple(seq for seq in skipped if seq > reach.cursor.start)
         return Skip(queue, done.old, done.new, done.released, skipped=kept)
+
+    def withdraw(self, queue: str, seq: int, reason: str = "withdrawn by hand") -> Withdrawal:
+        """Take a stored message that is not released out of its slot, and keep it with the reason.
+
+        For a wrong seq, such as a time, behind which nothing will ever come. Raises NotWithdrawn, and changes nothing,
+        if the message is released, or the slot before it is filled: then it could be released any moment. A stray run
+        is withdrawn from its lowest seq on. Put again, the same message is a new one: stop its producer first.
+        """
+        check_reason(reason)
+        return self._withdrawer.withdraw(check_queue(queue), check_seq(seq), reason)
+
+    def withdrawn(self, queue: str) -> list[Withdrawal]:
+        """What was withdrawn from a queue, the first one first; QueueNotFound if it never was."""
+        kept = list(self._withdrawer.kept(check_queue(queue)))
+        if not kept:
+            self._known(queue)
+        return kept
 
     def open(self, queue: str, *, first_seq: int) -> Advance:
         """Let a queue start at another seq than the sorter's `first_seq`; again with the same one is no error.
@@ -259,7 +285,8 @@ class Sorter:
         now = row.position
         if not dry_run:
             # Marked as waiting: a sweep advances it, should this process die here. In doubt: perhaps there is no gap.
-            self._stores.cursors.create(replace(row, waiting_since=-self.clock()))
+            known = replace(row, withdrawals=self._stores.withdrawals.last(queue))
+            self._stores.cursors.create(replace(known, waiting_since=-self.clock()))
             now = self.advance(queue).new
         return Recovery(queue, row.position, row.first_seq, row.floor, now, self._options.gap_policy)
 

@@ -11,5 +11,16 @@ from stream_sort.ports.cursors import CursorStore, HeadReader
 from stream_sort.ports.items import ItemStore
 from stream_sort.ports.stores import Stores
 from stream_sort.ports.surroundings import Clock, Lagging, Waker
+from stream_sort.ports.withdrawals import WithdrawalStore
 
-__all__ = ["Clock", "ControlStore", "CursorStore", "HeadReader", "ItemStore", "Lagging", "Stores", "Waker"]
+__all__ = [
+    "Clock",
+    "ControlStore",
+    "CursorStore",
+    "HeadReader",
+    "ItemStore",
+    "Lagging",
+    "Stores",
+    "Waker",
+    "WithdrawalStore",
+]

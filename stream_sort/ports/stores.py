@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from stream_sort.ports.control import ControlStore
     from stream_sort.ports.cursors import CursorStore, HeadReader
     from stream_sort.ports.items import ItemStore
+    from stream_sort.ports.withdrawals import WithdrawalStore
 
 
 def _none() -> int:
@@ -35,6 +36,7 @@ class Stores:
     heads: HeadReader
     control: Callable[[str], ControlStore]
     create_tables: Callable[[], None]
+    withdrawals: WithdrawalStore
     cursor_table: str = ""
     requests: Callable[[], int] = _none
     check_control: Callable[[str], None] = _nothing

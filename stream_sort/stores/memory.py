@@ -14,6 +14,7 @@ from stream_sort.errors import TableNotFound
 from stream_sort.ports import Stores
 from stream_sort.stores.memory_control import MemoryControl, MemoryControlStore
 from stream_sort.stores.memory_listings import MemoryCursorListings
+from stream_sort.stores.memory_withdrawals import MemoryWithdrawalStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from stream_sort.core.message import Message
     from stream_sort.core.policy import GapPolicy
     from stream_sort.core.records import Arrival, Tombstones
+    from stream_sort.core.withdrawal import Withdrawal
     from stream_sort.errors import StreamSortError
 
 
@@ -46,6 +48,7 @@ class MemoryTables:
     queues: dict[str, MemoryQueue] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     controls: dict[str, MemoryControl] = field(default_factory=dict)
+    withdrawn: dict[str, dict[int, Withdrawal]] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def stores(self) -> Stores:
@@ -56,6 +59,7 @@ class MemoryTables:
             MemoryHeadReader(self),
             self.control,
             lambda: None,
+            MemoryWithdrawalStore(self),
             check_control=self.check_control,
         )
 

@@ -12,6 +12,7 @@ from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb import connect
 from stream_sort.stores.memory import MemoryTables
 from stream_sort.testing.contracts import CursorStoreContract, HeadReaderContract, ItemStoreContract
+from stream_sort.testing.withdrawal_contract import WithdrawalStoreContract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,3 +71,12 @@ class TestHeadsOnMoto(OnMoto, HeadReaderContract): ...
 
 
 class TestHeadsOnMiniStack(OnMiniStack, HeadReaderContract): ...
+
+
+class TestWithdrawalsInMemory(InMemory, WithdrawalStoreContract): ...
+
+
+class TestWithdrawalsOnMoto(OnMoto, WithdrawalStoreContract): ...
+
+
+class TestWithdrawalsOnMiniStack(OnMiniStack, WithdrawalStoreContract): ...

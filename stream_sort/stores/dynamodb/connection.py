@@ -20,6 +20,7 @@ from stream_sort.stores.dynamodb.cursors import DynamoCursorStore, DynamoHeadRea
 from stream_sort.stores.dynamodb.deletes import Deletes
 from stream_sort.stores.dynamodb.inserts import Inserts
 from stream_sort.stores.dynamodb.items import DynamoItemStore
+from stream_sort.stores.dynamodb.withdrawals import DynamoWithdrawalStore
 
 if TYPE_CHECKING:
     from stream_sort.ports import ControlStore
@@ -40,6 +41,7 @@ def connect(settings: Settings, client: Any = None) -> Stores:
         heads=DynamoHeadReader(calls, names),
         control=partial(_control, calls, names),
         create_tables=partial(tables.create, calls, names),
+        withdrawals=DynamoWithdrawalStore(calls, names),
         requests=calls.tally.count,
         cursor_table=names.cursor.rpartition("/")[2],
     )

@@ -22,6 +22,12 @@ SKIPPED = RESERVED_PREFIX + "skipped"
 LATE = RESERVED_PREFIX + "late"
 LATE_TYPES = RESERVED_PREFIX + "late_types"
 
+# Items: a withdrawal, in a partition of its own; its number stands under the seq key's name.
+WITHDRAWN = RESERVED_PREFIX + "withdrawn"
+WITHDRAWN_SEQ = RESERVED_PREFIX + "withdrawn_seq"
+WITHDRAWN_AT = RESERVED_PREFIX + "withdrawn_at"
+REASON = RESERVED_PREFIX + "reason"
+
 # Cursor: what stands beside the position, which has the seq key's name.
 FIRST_SEQ = RESERVED_PREFIX + "first_seq"
 POLICY = RESERVED_PREFIX + "policy"

@@ -41,6 +41,7 @@ READS = frozenset(
         "dead_letters_of",
         "consumers",
         "bookmark",
+        "last",
     }
 )
 # Calls that are about no queue, or about many.
@@ -127,7 +128,7 @@ class Recorder:
     def stores(self) -> Stores:
         """Ports whose every call goes through `ask`."""
         items, cursors, heads, control = (self.port(name) for name in ("items", "cursors", "heads", "control"))
-        return Stores(items, cursors, heads, control=lambda _: control, create_tables=_nothing)
+        return Stores(items, cursors, heads, lambda _: control, _nothing, self.port("withdrawals"))
 
     def port(self, name: str) -> Any:
         """Any port, by its name."""
