@@ -92,11 +92,11 @@ class Advancer:
         walk = self.walk(queue, own, item_bytes)
         return self.go_on(walk, hint, is_over) or self.leave(walk)
 
-    def walk(self, queue: str, own: Collection[int] = (), item_bytes: int = 0) -> _Walk:
+    def walk(self, queue: str, own: Collection[int] = (), item_bytes: int = 0) -> Walk:
         """Return an advance that has not begun, for `go_on`."""
-        return _Walk(self, queue, own, item_bytes or self.limits.usual_item_bytes)
+        return Walk(self, queue, own, item_bytes or self.limits.usual_item_bytes)
 
-    def go_on(self, walk: _Walk, hint: Hint | None, is_over: Callable[[], bool] | None = None) -> Reach | None:
+    def go_on(self, walk: Walk, hint: Hint | None, is_over: Callable[[], bool] | None = None) -> Reach | None:
         """Begin an advance, or go on with one that failed or was stopped; None if `is_over` stopped it now."""
         walk.is_over = is_over
         try:
@@ -107,7 +107,7 @@ class Advancer:
             self.hints.forget(walk.queue)
             raise
 
-    def leave(self, walk: _Walk) -> Reach:
+    def leave(self, walk: Walk) -> Reach:
         """Mark the row of an advance that was stopped, so that a sweep goes on with it."""
         try:
             return self._remembered(walk, walk.leave())
@@ -115,13 +115,13 @@ class Advancer:
             self.hints.forget(walk.queue)
             raise
 
-    def _remembered(self, walk: _Walk, reach: Reach) -> Reach:
+    def _remembered(self, walk: Walk, reach: Reach) -> Reach:
         if walk.exists:
             self.hints.remember(walk.queue, Hint(reach.cursor, reach.beyond))
         return reach
 
 
-class _Walk:
+class Walk:
     """One advance under way."""
 
     def __init__(self, service: Advancer, queue: str, own: Collection[int], item_bytes: int) -> None:

@@ -133,6 +133,7 @@ def _options(settings: Settings) -> Options:
         limits=Limits(max_advance=settings.max_advance),
         window=settings.window,
         in_flight=settings.in_flight,
+        deadline=settings.deadline,
     )
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stream_sort.core.records import Cursor
 
 
@@ -28,6 +30,7 @@ class Hints:
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
         self._hints: dict[str, Hint] = {}
+        self._failing: dict[str, None] = {}
         self._lock = threading.Lock()
 
     def recall(self, queue: str) -> Hint | None:
@@ -37,10 +40,22 @@ class Hints:
     def remember(self, queue: str, hint: Hint) -> None:
         """Keep a hint, as the youngest."""
         with self._lock:
+            self._failing.pop(queue, None)
             self._hints.pop(queue, None)
             self._hints[queue] = hint
             if len(self._hints) > self._limit:
                 del self._hints[next(iter(self._hints))]
+
+    def note_failing(self, queue: str) -> None:
+        """Remember that a queue could not be read or written to; until it is remembered again, it goes last."""
+        with self._lock:
+            self._failing[queue] = None
+            if len(self._failing) > self._limit:
+                del self._failing[next(iter(self._failing))]
+
+    def failing_last(self, queues: Iterable[str]) -> list[str]:
+        """Return the queues as they came, but those last that failed when they were last tried."""
+        return sorted(queues, key=lambda queue: queue in self._failing)
 
     def forget(self, queue: str) -> None:
         """Drop the hint of a queue."""

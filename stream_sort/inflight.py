@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -22,5 +23,7 @@ class InFlight:
         """The answers, in the order of the jobs; the first error is raised after all calls have ended."""
         if self._limit == 1 or len(jobs) < 2:  # noqa: PLR2004  # one job gains nothing from a thread
             return [call(job) for job in jobs]
+        # Each call in a context of its own, so that a time limit set around all of them holds in the threads, too.
+        contexts = [copy_context() for _ in jobs]
         with ThreadPoolExecutor(min(self._limit, len(jobs)), thread_name_prefix="stream_sort") as pool:
-            return list(pool.map(call, jobs))
+            return list(pool.map(lambda context, job: context.run(call, job), contexts, jobs))

@@ -30,12 +30,18 @@ if TYPE_CHECKING:
     from stream_sort.inflight import InFlight
     from stream_sort.ports import Clock, CursorStore, ItemStore
 
+    Slot = tuple[str, int]
+    Answered = Item | StreamSortError | None
+
 WINDOW_BYTES = 8 * 1024 * 1024
 WINDOW_SECONDS = 1.0
 # No message of a call escapes these, so they end it.
 HOPELESS = (StoreMisconfigured, SettingsError)
 
 Answer = TypeVar("Answer")
+
+# How many messages are stored before the time is asked for: some calls at once, each of them full.
+STORED_AT_ONCE = 250
 
 
 def tried(call: Callable[[], Answer]) -> Answer | StreamSortError:
@@ -46,6 +52,13 @@ def tried(call: Callable[[], Answer]) -> Answer | StreamSortError:
         raise
     except StreamSortError as error:
         return error
+
+
+def out_of_time(queue: str) -> StoreUnavailable:
+    """Return the error of a message that was not tried, because the caller's time was over before its turn."""
+    return StoreUnavailable(
+        f"queue {queue!r}: not stored, because the time of this call was over before its turn came; put it again"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +116,7 @@ class Intake:
 
     def confirm_window(self, window: Window, rows: Mapping[str, Cursor]) -> None:
         """Confirm all messages of a window whose queues have these rows."""
-        for index, message in window.messages.items():
+        for index, message in window.messages_of(rows).items():
             row, hint = rows.get(message.queue), window.hints[message.queue]
             if row is not None and isinstance(hint, Hint) and isinstance(window.outcomes[index], Status):
                 refusal = tried(partial(self.confirm, message, hint, row))
@@ -129,11 +142,16 @@ class Intake:
                 window = Window(self.clock())
         yield window
 
-    def store_window(self, window: Window) -> None:
-        """Store the messages of a window and note the outcome of each."""
-        self._begin_all(window)
-        arrivals: dict[tuple[str, int], Arrival] = {}
-        for index, message in window.messages.items():
+    def store_window(
+        self, window: Window, queues: Collection[str], is_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Store the messages of these queues of a window, and note the outcome of each.
+
+        What is not stored when `is_over` returns True is not tried; it is asked before each part.
+        """
+        messages = window.messages_of(queues)
+        arrivals: dict[Slot, Arrival] = {}
+        for index, message in messages.items():
             hint = window.hints[message.queue]
             try:
                 if isinstance(hint, StreamSortError):
@@ -143,9 +161,29 @@ class Intake:
                 window.outcomes[index] = error
             else:
                 arrivals.setdefault((message.queue, message.seq), arrival)
-        answers = dict(zip(arrivals, self.items.put_many(list(arrivals.values()), self.clock()), strict=True))
+        self._note_outcomes(window, messages, arrivals, self._store(arrivals, is_over))
+
+    def _store(self, arrivals: Mapping[Slot, Arrival], is_over: Callable[[], bool]) -> dict[Slot, Answered]:
+        answers: dict[Slot, Answered] = {}
+        slots = list(arrivals)
+        for start in range(0, len(slots), STORED_AT_ONCE):
+            part = slots[start : start + STORED_AT_ONCE]
+            if is_over():
+                answers |= {slot: out_of_time(slot[0]) for slot in part}
+            else:
+                stored = self.items.put_many([arrivals[slot] for slot in part], self.clock())
+                answers |= dict(zip(part, stored, strict=True))
+        return answers
+
+    def _note_outcomes(
+        self,
+        window: Window,
+        messages: Mapping[int, Message],
+        arrivals: Mapping[Slot, Arrival],
+        answers: Mapping[Slot, Answered],
+    ) -> None:
         stuck: dict[str, StreamSortError] = {}
-        for index, message in window.messages.items():
+        for index, message in messages.items():
             slot = (message.queue, message.seq)
             if index not in window.outcomes:
                 answer = stuck.get(message.queue, answers[slot]) if _is_to_keep(answers[slot]) else answers[slot]
@@ -153,14 +191,6 @@ class Intake:
                 if isinstance(outcome, StoreUnavailable):
                     stuck[message.queue] = outcome
                 window.outcomes[index] = outcome
-
-    def _begin_all(self, window: Window) -> None:
-        """Begin every queue once; one that cannot be begun now costs its own messages one wait, and others none."""
-        queues = window.seqs()
-        begun = self.in_flight.map(
-            lambda queue: tried(lambda: self.begin(queue, queues[queue], self.learn(queue))), list(queues)
-        )
-        window.hints.update(zip(queues, begun, strict=True))
 
     def _arrival(self, message: Message, hint: Hint) -> Arrival:
         """A message on its way in, unless its queue has no place for it."""

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.advancer import Advancer, Limits, Reach
+from stream_sort.batch_put import BatchPut
 from stream_sort.core.message import MIN_SEQ, KeyNames, check_queue, check_seq, check_seqs, is_text, take_message
 from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
 from stream_sort.core.policy import GapPolicy
@@ -18,15 +19,16 @@ from stream_sort.errors import (
     QueueExists,
     QueueNotFound,
     SequenceConflict,
-    StreamSortError,
     Trimmed,
+    shown,
 )
 from stream_sort.hints import Hint, Hints
 from stream_sort.inflight import InFlight
 from stream_sort.inspector import Inspector
-from stream_sort.intake import Intake, tried
+from stream_sort.intake import Intake
 from stream_sort.proof import find_row
 from stream_sort.recoverer import Recoverer, Recovery
+from stream_sort.time_budget import TimeBudget
 from stream_sort.trimmer import Trimmer
 from stream_sort.withdrawer import Withdrawer
 
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
     from stream_sort.core.withdrawal import Withdrawal
     from stream_sort.ports import Clock, Stores
-    from stream_sort.window import Window
 
 SKIP_CHUNK = 100
 MAX_REASON_BYTES = 256
@@ -59,6 +60,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     window: int = 1_000
     in_flight: int = 4
+    deadline: float = 10.0
 
 
 class Sorter:
@@ -124,18 +126,27 @@ class Sorter:
             raise SequenceConflict(checked.queue, checked.seq)
         return replace(reach.advance, status=status)
 
-    def put_many(self, messages: Iterable[dict[str, Any]]) -> PutResult:
+    def put_many(
+        self, messages: Iterable[dict[str, Any]], *, time_left: Callable[[], float] | None = None
+    ) -> PutResult:
         """Store many messages of any queues and release what they make contiguous.
 
         Takes any iterable, lazily, in windows; each window is stored and released before the next is pulled.
         A bad or not stored message is in `.rejected` with its error and affects no other one. Errors that no
         message can escape (no table, no permission) are raised.
+
+        `time_left` is asked for seconds. When they run short, what is not stored is rejected with a retryable error;
+        what is stored counts as such, and its queue is marked for the sweep, which releases the rest (`.unreleased`).
         """
         if isinstance(messages, dict | str | bytes) or not isinstance(messages, Iterable):
             raise InvalidInput("put_many takes an iterable of messages; use put for a single one")
+        if time_left is not None and not callable(time_left):
+            raise InvalidInput(f"time_left is a function that returns the seconds left, not {shown(time_left)}")
         result = PutResult()
+        batch = BatchPut(self._intake, self._advancer, self._in_flight, self._options.deadline)
+        budget = TimeBudget.of(time_left)
         for window in self._intake.windows(messages, self._options.window):
-            self._put_window(window, result)
+            batch.put(window, budget, result)
         if result.conflicts and self._options.raise_conflicts:
             first = result.conflicts[0]
             keys = self._options.keys
@@ -321,29 +332,6 @@ class Sorter:
         while not self._stores.cursors.nudge(check_queue(queue), self._clock()):
             if self._row(queue) is None:
                 raise QueueNotFound(queue)
-
-    def _put_window(self, window: Window, result: PutResult) -> None:
-        if not window.given:
-            return
-        self._intake.store_window(window)
-        sizes = max((message.size for message in window.messages.values()), default=0)
-        taken = window.taken()
-        reached = self._in_flight.map(lambda queue: self._try_advance(queue, taken[queue], window, sizes), list(taken))
-        rows: dict[str, Cursor] = {}
-        for queue, reach in zip(taken, reached, strict=True):
-            if isinstance(reach, Reach):
-                rows[queue] = reach.cursor
-                result.join(reach.advance)
-            else:
-                result.stalled.append((queue, reach))
-        self._intake.confirm_window(window, rows)
-        for document, outcome in window.told():
-            result.count(outcome, document)
-
-    def _try_advance(self, queue: str, own: set[int], window: Window, item_bytes: int) -> Reach | StreamSortError:
-        hint = window.hints[queue]
-        known = hint if isinstance(hint, Hint) else None
-        return tried(lambda: self._advancer.advance(queue, own, known, item_bytes))
 
     def _read(self, queue: str, after: int, through: int) -> Iterator[dict[str, Any]]:
         try:

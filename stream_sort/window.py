@@ -10,7 +10,7 @@ from stream_sort.core.outcomes import Status
 from stream_sort.errors import StreamSortError, Trimmed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from stream_sort.core.message import Message
     from stream_sort.hints import Hint
@@ -36,13 +36,17 @@ class Window:
             seqs.setdefault(message.queue, set()).add(message.seq)
         return seqs
 
-    def taken(self) -> dict[str, set[int]]:
-        """For each queue that is to be advanced, the seqs whose slots are known to be taken.
+    def messages_of(self, queues: Container[str]) -> dict[int, Message]:
+        """The messages of some queues, by their indexes."""
+        return {index: message for index, message in self.messages.items() if message.queue in queues}
+
+    def taken(self, queues: Container[str]) -> dict[str, set[int]]:
+        """For each of these queues that is to be advanced, the seqs whose slots are known to be taken.
 
         A trimmed message may be a repeat, whose first writer died before it looked on: its queue is advanced, too.
         """
         seqs: dict[str, set[int]] = {}
-        for index, message in self.messages.items():
+        for index, message in self.messages_of(queues).items():
             outcome = self.outcomes[index]
             if isinstance(outcome, Status | Trimmed):
                 seqs.setdefault(message.queue, set()).update({message.seq} if isinstance(outcome, Status) else ())

@@ -71,6 +71,10 @@ class PutResult:
     `rejected` pairs each refused or not stored message with its error. `stalled` pairs a queue whose
     messages are stored but which could not be advanced with the error: put again, or let a sweep do it. Only a put
     tells if the queue was trimmed, or opened further on, in the meantime, so that it has no place for them.
+    `out_of_order` counts, for each queue, the accepted messages that came after one with a higher seq, as far as this
+    call saw that: in the call itself, or stored by others before.
+    `unreleased` are the queues that were not advanced to the end because the time was over: their messages are
+    stored, and a sweep releases them.
     """
 
     accepted: int = 0
@@ -81,6 +85,8 @@ class PutResult:
     stalled: list[tuple[str, StreamSortError]] = field(default_factory=list)
     by_queue: dict[str, Advance] = field(default_factory=dict)
     outcomes: list[Status | StreamSortError] = field(default_factory=list)
+    unreleased: list[str] = field(default_factory=list)
+    out_of_order: dict[str, int] = field(default_factory=dict)
 
     @property
     def advances(self) -> list[Advance]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from stream_sort.ports.time_limit import seconds_left
 from stream_sort.stores.dynamodb.errors import is_refusal, is_retryable, translate, unavailable
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE = 0.025
 LONGEST_PAUSE = 1.0
+# How long a first round goes on, however short the deadline is: what fails at once takes no time from the others.
+SHORTEST_ROUND = 1.0
 # What IAM calls an operation, where it is not the operation's own name.
 PERMISSIONS = {"BatchExecuteStatement": "PartiQLInsert"}
 
@@ -59,7 +62,7 @@ class PassingFault(Exception):
 
 @dataclass(slots=True)
 class Patience:
-    """The time one call has: waits longer and longer, with full jitter, until the deadline is past.
+    """The time one call has: waits longer and longer, with full jitter, until its deadline is past.
 
     No try begins after the deadline; one that began before may take as long as the client lets it.
     """
@@ -67,19 +70,20 @@ class Patience:
     calls: Calls
     target: Target
     began: float
+    deadline: float
     tries: int = 1
 
     @property
     def is_over(self) -> bool:
-        """Whether the deadline is past."""
-        return self.calls.monotonic() - self.began >= self.calls.deadline
+        """Whether there is no time to begin with anything else: a first round is not ended by a short deadline."""
+        return self.calls.monotonic() - self.began >= max(self.deadline, SHORTEST_ROUND)
 
     def wait(self, problem: object) -> None:
         """Sleep before the next try, or raise StoreUnavailable if there is no time for one."""
         elapsed = self.calls.monotonic() - self.began
         longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**self.tries)
         pause = longest * self.calls.jitter()
-        if elapsed + pause >= self.calls.deadline:
+        if elapsed + pause >= self.deadline:
             error = unavailable(problem, self.target, seconds=elapsed, tries=self.tries)
             raise error from (problem if isinstance(problem, Exception) else None)
         self.calls.sleep(pause)
@@ -136,7 +140,7 @@ class Calls:
             raise PassingFault(error) from error
 
     def patience(self, operation: str, table: str) -> Patience:
-        """The time for one call, or for all rounds of one, beginning now."""
+        """The time for one call, or for all rounds of one, beginning now; less where its caller has little."""
         meta = self.client.meta
         target = Target(operation, table, meta.region_name or "?", meta.endpoint_url)
-        return Patience(self, target, self.monotonic())
+        return Patience(self, target, self.monotonic(), min(self.deadline, seconds_left()))

@@ -30,7 +30,7 @@ class _Stop(Exception):
     """Ends a walk before its time."""
 
 
-class _StoppingWalk(advancer._Walk):  # noqa: SLF001  # a mutant changes a service from the inside
+class _StoppingWalk(advancer.Walk):
     """A walk that may be ended before its time."""
 
     def run(self, hint: Hint | None) -> advancer.Reach:
@@ -71,7 +71,7 @@ class _TrustTheHint(_StoppingWalk):
         return head.taken
 
 
-class _MarkOnce(advancer._Walk):  # noqa: SLF001  # as above
+class _MarkOnce(advancer.Walk):
     def _mark_waiting(self, last: int) -> None:
         now = self._service.clock()
         if (

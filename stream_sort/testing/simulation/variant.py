@@ -37,7 +37,7 @@ class Variant:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Put the walk and the sweeper into their places for as long as the context lasts."""
-        walk = patch.object(advancer, "_Walk", self.walk) if self.walk else nullcontext()
+        walk = patch.object(advancer, "Walk", self.walk) if self.walk else nullcontext()
         delivery = patch.object(consumer, "Delivery", self.delivery)
         with walk, delivery, patch.object(operations, "Sweeper", self.sweeper):
             yield

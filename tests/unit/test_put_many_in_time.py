@@ -1,0 +1,260 @@
+"""put_many within the time its caller has: healthy queues first, nothing stored is given up, the rest is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stream_sort import InvalidInput, PutResult, StoreUnavailable, StreamSorter, Sweeper
+from stream_sort.batch_put import BatchPut
+from stream_sort.time_budget import TimeBudget
+from tests.unit.faulty import THROTTLE, refusal
+from tests.unit.queues import message, tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.unit.faulty import Faulty
+
+BAD = [f"bad{number}" for number in range(12)]
+
+
+class Stopwatch:
+    """A time that passes only when somebody sleeps or something takes time."""
+
+    def __init__(self, whole: float = 20.0) -> None:
+        self.now = 0.0
+        self.whole = whole
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def left(self) -> float:
+        return self.whole - self.now
+
+
+@pytest.fixture
+def watch() -> Stopwatch:
+    return Stopwatch()
+
+
+def timed(sorter: StreamSorter, watch: Stopwatch) -> StreamSorter:
+    """Let the store's pauses pass on the stopwatch."""
+    calls = sorter.stores.cursors._calls  # type: ignore[attr-defined]
+    for name, value in (("sleep", watch.sleep), ("monotonic", lambda: watch.now), ("jitter", lambda: 1.0)):
+        object.__setattr__(calls, name, value)
+    return sorter
+
+
+def fail(client: Faulty, method: str, queues: list[str]) -> None:
+    """Throttle a method for some queues."""
+
+    def watcher(called: str, request: dict[str, Any]) -> None:
+        key = request.get("Key") or request.get("ExpressionAttributeValues") or {}
+        if called == method and key.get("queue", key.get(":queue", {})).get("S") in queues:
+            raise refusal(THROTTLE)
+
+    client.watch = watcher
+
+
+@pytest.mark.parametrize("in_flight", [1, 4])
+def test_i7_a_healthy_message_beside_twelve_failing_queues_is_stored_and_answered_in_time(
+    client: Faulty, watch: Stopwatch, in_flight: int
+) -> None:
+    sorter = timed(StreamSorter(client=client, in_flight=in_flight), watch)
+    fail(client, "get_item", BAD)
+    stored_at: list[float] = []
+    put_item = client._client.put_item
+    client.answers["put_item"] = [lambda request: (stored_at.append(watch.now), put_item(**request))[1]] * 2
+    result = sorter.put_many([*(message(0, queue) for queue in BAD), message(0, "good")], time_left=watch.left)
+    assert result.accepted == 1
+    assert sorter.position("good") == 0
+    assert stored_at[-1] == 0.0
+    assert watch.now < watch.whole - 3
+    assert {document["queue"] for document, _ in result.rejected} == set(BAD)
+    assert all(isinstance(error, StoreUnavailable) for _, error in result.rejected)
+
+
+def test_i7_failing_queues_share_one_deadline_without_a_time_limit_as_well(client: Faulty, watch: Stopwatch) -> None:
+    sorter = timed(StreamSorter(client=client, in_flight=1, deadline=5.0), watch)
+    batch = BatchPut(sorter._intake, sorter._advancer, sorter.in_flight, 5.0, lambda: watch.now)
+    fail(client, "get_item", BAD)
+    result = PutResult()
+    for window in sorter._intake.windows([message(0, queue) for queue in BAD], 100):
+        batch.put(window, TimeBudget(), result)
+    assert len(result.rejected) == len(BAD)
+    # Each of them had five seconds of its own before.
+    assert watch.now < 10
+
+
+def test_a_queue_that_fails_only_once_is_begun_behind_the_others(client: Faulty, watch: Stopwatch) -> None:
+    sorter = timed(StreamSorter(client=client, in_flight=1), watch)
+    client.before = {"get_item": [refusal(THROTTLE)]}
+    result = sorter.put_many([message(0, "a"), message(0, "b")], time_left=watch.left)
+    assert result.accepted == 2
+    assert [advance.queue for advance in result.advances] == ["b", "a"]
+
+
+def test_queues_that_failed_go_last_the_next_time() -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+    begun: list[str] = []
+    get = sorter.stores.cursors.get
+
+    def failing(queue: str) -> Any:
+        begun.append(queue)
+        if queue == "bad":
+            raise StoreUnavailable("throttled")
+        return get(queue)
+
+    sorter.stores.cursors.get = failing  # type: ignore[method-assign]
+    sorter.put_many([message(0, "bad"), message(0, "a")])
+    begun.clear()
+    sorter.put_many([message(1, "bad"), message(0, "b")])
+    assert begun == ["b", "bad", "bad"]
+
+
+def test_a_store_that_hangs_leaves_time_for_what_was_begun(watch: Stopwatch) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+    get = sorter.stores.cursors.get
+
+    def hanging(queue: str) -> Any:
+        if queue in BAD:
+            watch.sleep(10)
+            raise StoreUnavailable("timed out")
+        return get(queue)
+
+    sorter.stores.cursors.get = hanging  # type: ignore[method-assign]
+    result = sorter.put_many([message(0, "good"), *(message(0, queue) for queue in BAD)], time_left=watch.left)
+    assert (result.accepted, watch.now) == (1, 10)
+    assert sorter.position("good") == 0
+    assert len(result.rejected) == len(BAD)
+
+
+def slow(sorter: StreamSorter, method: str, seconds: float, watch: Stopwatch) -> None:
+    """Let each call of a method of the cursor store take some time."""
+    call: Callable[..., Any] = getattr(sorter.stores.cursors, method)
+
+    def taking_time(*args: Any) -> Any:
+        watch.sleep(seconds)
+        return call(*args)
+
+    setattr(sorter.stores.cursors, method, taking_time)
+
+
+def backlog(length: int, queues: tuple[str, ...] = ("q",)) -> StreamSorter:
+    """Everything but seq 0 is stored in these queues; nobody remembers anything, and nothing is marked."""
+    sorter = StreamSorter.in_memory(in_flight=1)
+    for queue in queues:
+        sorter.put_many(message(seq, queue) for seq in range(1, length))
+    for queue, row in list(tables_of(sorter).cursors.items()):
+        sorter.stores.cursors.set_waiting(row, None)
+        sorter._intake.hints.forget(queue)
+    return sorter
+
+
+def test_a_backlog_behind_a_gap_that_one_put_many_closes_ends_in_time_and_sweeps_release_the_rest(
+    watch: Stopwatch,
+) -> None:
+    sorter = backlog(100_000)
+    slow(sorter, "move", 1.0, watch)
+    result = sorter.put_many([message(0), message(0, "other")], time_left=watch.left)
+    assert watch.now < watch.whole
+    assert (result.accepted, result.rejected, result.stalled, result.unreleased) == (2, [], [], ["q"])
+    assert 0 < sorter.position("q") < 50_000
+    assert sorter.position("other") == 0
+    Sweeper(sorter).sweep()
+    assert sorter.position("q") == 99_999
+
+
+def test_i7_a_long_backlog_lets_other_queues_have_their_turn(watch: Stopwatch) -> None:
+    sorter = backlog(100_000)
+    slow(sorter, "move", 0.5, watch)
+    result = sorter.put_many([message(0), *(message(0, f"r{number}") for number in range(5))], time_left=watch.left)
+    assert result.unreleased == ["q"]
+    assert [sorter.position(f"r{number}") for number in range(5)] == [0] * 5
+
+
+def test_what_is_stored_when_the_time_is_over_is_accepted_and_marked(watch: Stopwatch) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+    put_many = sorter.stores.items.put_many
+
+    def taking_all(arrivals: Any, now: float) -> Any:
+        watch.sleep(15)
+        return put_many(arrivals, now)
+
+    sorter.stores.items.put_many = taking_all  # type: ignore[method-assign]
+    result = sorter.put_many([message(0), message(1)], time_left=watch.left)
+    assert (result.accepted, result.stalled, result.unreleased) == (2, [], ["q"])
+    assert [(one.queue, one.new, len(one)) for one in result.advances] == [("q", -1, 0)]
+    row = sorter.stores.cursors.get("q")
+    assert row is not None
+    assert row.is_marked
+    Sweeper(sorter).sweep()
+    assert sorter.position("q") == 1
+
+
+def test_a_stored_message_whose_queue_can_not_even_be_marked_is_stalled(watch: Stopwatch) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+    slow(sorter, "create", 15, watch)
+
+    def failing(*_: Any) -> Any:
+        raise StoreUnavailable("throttled")
+
+    put_many = sorter.stores.items.put_many
+
+    def taking_all(arrivals: Any, now: float) -> Any:
+        watch.sleep(15)
+        sorter.stores.cursors.set_waiting = failing  # type: ignore[method-assign]
+        return put_many(arrivals, now)
+
+    slow(sorter, "create", -15, watch)
+    sorter.stores.items.put_many = taking_all  # type: ignore[method-assign]
+    result = sorter.put_many([message(0)], time_left=watch.left)
+    assert (result.accepted, result.unreleased) == (1, [])
+    assert [queue for queue, _ in result.stalled] == ["q"]
+
+
+def test_a_queue_that_cannot_be_advanced_for_now_is_left_to_the_sweep_where_time_is_short(watch: Stopwatch) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+    sorter.put(message(0))
+
+    def failing(*_: Any) -> Any:
+        raise StoreUnavailable("throttled")
+
+    look = sorter.stores.items.look
+    sorter.stores.items.look = failing  # type: ignore[method-assign]
+    result = sorter.put_many([message(1)], time_left=watch.left)
+    assert (result.accepted, result.stalled, result.unreleased) == (1, [], ["q"])
+    sorter.stores.items.look = look  # type: ignore[method-assign]
+    Sweeper(sorter).sweep()
+    assert sorter.position("q") == 1
+
+
+def test_what_comes_when_the_time_is_over_is_not_stored_and_told_so(watch: Stopwatch) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1, window=2)
+
+    def documents() -> Any:
+        yield message(0)
+        yield message(1)
+        watch.sleep(15)
+        yield message(2)
+        yield {"queue": "q"}
+        yield message(3, "r")
+
+    result = sorter.put_many(documents(), time_left=watch.left)
+    assert (result.accepted, sorter.position("q")) == (2, 1)
+    assert [error.retryable for _, error in result.rejected] == [True, False, True]
+    assert sorter.stores.items.highest("r") is None
+    assert sorter.stores.items.highest("q") == 1
+
+
+def test_without_time_left_there_is_no_end_to_it() -> None:
+    sorter = backlog(20_000)
+    assert sorter.put_many([message(0)]).unreleased == []
+    assert sorter.position("q") == 19_999
+
+
+def test_i9_time_left_is_a_function() -> None:
+    with pytest.raises(InvalidInput, match="time_left is a function"):
+        StreamSorter.in_memory().put_many([], time_left=5.0)  # type: ignore[arg-type]
