@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stream_sort.consumer import Pace
     from stream_sort.core.batch import Batch, Transaction
     from stream_sort.core.consumption import DeadLetter, Parked, Reset
+    from stream_sort.core.gaps import GapEvent
     from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
     from stream_sort.core.policy import GapPolicy
     from stream_sort.core.withdrawal import Withdrawal
@@ -77,6 +78,7 @@ __all__ = [
     "ExportDamaged",
     "FileMissing",
     "FunctionFailed",
+    "GapEvent",
     "GapPolicy",
     "HandlerProblem",
     "InternalError",
@@ -138,6 +140,7 @@ _HOMES = {
     "Skip": "core.outcomes",
     "Status": "core.outcomes",
     "Withdrawal": "core.withdrawal",
+    "GapEvent": "core.gaps",
     "GapPolicy": "core.policy",
     "Sweep": "sweeper",
     "Sweeper": "sweeper",

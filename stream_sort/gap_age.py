@@ -1,29 +1,153 @@
-"""How long the gap that holds a queue up has been there."""
+"""How old gaps are and which of them are due: one walk over what is stored beyond a position. Changes nothing.
+
+A gap is as old as the oldest message stored beyond it, by that message's own arrival time. So a later gap is never
+older than an earlier one, and one message that is old enough makes every gap before it due.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stream_sort.core.gaps import Gap, length
 from stream_sort.core.message import MAX_SEQ
+from stream_sort.core.policy import MAX_GAP
 
 if TYPE_CHECKING:
-    from stream_sort.core.records import Cursor
+    from collections.abc import Iterator
+
+    from stream_sort.core.records import Cursor, Item
     from stream_sort.ports import ItemStore
 
-# The earliest of these is early enough: a sweep later the row tells by itself.
-FEW = 10
+PAGE = 1_000
+# A walk ends after so many messages that make no gap due. What is older than all of these lies beyond them only if no
+# sweep came by for longer than the policy: a sweep would have skipped every gap before it, these messages' seqs, too.
+SEARCH = 1_000
 
 
-def gap_began(items: ItemStore, cursor: Cursor, unknown: float) -> float | None:
-    """When the present gap of a queue in which something waits began; None if its row is not marked.
+@dataclass(slots=True)
+class _OpenGap:
+    """A gap that is not known to be due, and the oldest message between it and the next gap."""
 
-    The mark of an earlier gap stays until a sweep looks. So if the queue has moved since, a gap is not older than what
-    is stored beyond it. `unknown` is when that was, should it not say: others may have written it.
+    seqs: range
+    oldest: float = math.inf
+
+
+class GapWalk:
+    """One walk from a queue's position on. Run `due` to its end, then ask for `left`.
+
+    What lies beyond a gap longer than `max_gap`, which no policy skips, counts for that gap and not for those before:
+    a seq that is a timestamp by mistake must not make every gap of its queue old. Tombstones count for none: nobody
+    waits for them. A message that does not say when it arrived, or says a time ahead of `now`, is as old as the
+    row tells for the gap at the position, and as new as `now` for every other gap: nothing is skipped early for it.
     """
-    since = cursor.gap_since
-    if since is None or not cursor.may_have_moved_on:
-        return since
-    untold = unknown if cursor.has_moved_on else since
-    beyond = items.page(cursor.queue, cursor.position, MAX_SEQ, FEW).items
-    arrivals = [untold if item.arrived_at is None else item.arrived_at for item in beyond]
-    return max(since, min(arrivals, default=since))
+
+    def __init__(
+        self,
+        items: ItemStore,
+        cursor: Cursor,
+        now: float,
+        *,
+        skip_after: float | None = None,
+        max_gap: int = MAX_GAP,
+    ) -> None:
+        self._items = items
+        self._cursor = cursor
+        self._now = now
+        self._skip_after = math.inf if skip_after is None else skip_after
+        self._max_gap = max_gap
+        self._open: list[_OpenGap] = []
+        self._end = cursor.position
+        self._searched = 0
+        self._untimed = False
+        self._blocked = False
+
+    @property
+    def left(self) -> Gap | None:
+        """Return the lowest gap that is not due, or cannot be skipped, and its age; None if no message waits."""
+        since = min((gap.oldest for gap in self._open), default=math.inf)
+        if self._untimed and self._is_head():
+            since = min(since, self._first_seen())
+        return None if since == math.inf else Gap(self._open[0].seqs, since)
+
+    def due(self) -> Iterator[Gap]:
+        """Yield the gaps that are due, the lowest first; holds no more than one page and the gaps in it."""
+        more, after = True, self._cursor.position
+        while more:
+            page = self._items.page(self._cursor.queue, after, MAX_SEQ, PAGE)
+            more = page.more
+            for item in page.items:
+                after = item.seq
+                if not self._pass(item.seq):
+                    return
+                if not item.is_tombstone:
+                    yield from self._take(item)
+                    if self._searched >= SEARCH:
+                        return
+
+    def _pass(self, seq: int) -> bool:
+        """Note the gap before a slot; False if the walk ends there."""
+        gap = range(self._end + 1, seq)
+        self._end = seq
+        if not gap or self._blocked:
+            return True
+        if length(gap) > self._max_gap:
+            if any(one.oldest < math.inf for one in self._open):
+                return False
+            # No message waits before it, so what lies beyond it is what the queue holds up.
+            self._blocked = True
+        if not self._open or not self._blocked:
+            self._open.append(_OpenGap(gap))
+        return True
+
+    def _take(self, item: Item) -> Iterator[Gap]:
+        self._searched += 1
+        if not self._open:
+            return
+        arrived = item.arrived_at
+        if arrived is None or arrived > self._now:
+            self._untimed = True
+            arrived = self._now
+        last = self._open[-1]
+        last.oldest = min(last.oldest, arrived)
+        if self._blocked:
+            return
+        if self._is_due(arrived):
+            yield from self._give(len(self._open), arrived)
+        elif self._untimed and self._is_head() and self._is_due(self._first_seen()):
+            yield from self._give(1, self._first_seen())
+
+    def _give(self, count: int, since: float) -> Iterator[Gap]:
+        """Hand over the lowest open gaps, each with the oldest message that was seen beyond it."""
+        due, self._open = self._open[:count], self._open[count:]
+        self._searched = 0
+        gaps = []
+        for gap in reversed(due):
+            since = min(since, gap.oldest)
+            gaps.append(Gap(gap.seqs, since))
+        yield from reversed(gaps)
+
+    def _is_due(self, since: float) -> bool:
+        return self._now - since >= self._skip_after
+
+    def _is_head(self) -> bool:
+        """Return True if the gap at the position is still open."""
+        return bool(self._open) and self._open[0].seqs.start == self._cursor.position + 1
+
+    def _first_seen(self) -> float:
+        """Return since when the row tells that something waits at its position; `now` if it does not."""
+        cursor = self._cursor
+        if cursor.gap is not None and cursor.is_measured:
+            return min(cursor.gap.since, self._now)
+        if cursor.waiting_since is not None and cursor.is_marked and not cursor.may_have_moved_on:
+            return min(cursor.waiting_since, self._now)
+        return self._now
+
+
+def head_gap(items: ItemStore, cursor: Cursor, now: float) -> Gap | None:
+    """Return the gap at which a queue waits, and since when; None if no message waits beyond one."""
+    walk = GapWalk(items, cursor, now)
+    for _ in walk.due():
+        pass
+    return walk.left

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.core.gaps import length
 from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.ordering import gaps_between
 from stream_sort.core.outcomes import LateMessage, QueueState
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.errors import MissingItems
-from stream_sort.gap_age import gap_began
+from stream_sort.gap_age import head_gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +56,7 @@ class Inspector:
         """All gaps after a position."""
         return list(gaps_between(position, self.stored_after(queue, position)))
 
-    def explain(self, cursor: Cursor, policy: GapPolicy, limit: int) -> QueueState:
+    def explain(self, cursor: Cursor, policy: GapPolicy, limit: int, now: float) -> QueueState:
         """The state of a queue, from at most `limit` slots beyond the position and as many at its end."""
         queue, position = cursor.queue, cursor.position
         ahead: list[int] = []
@@ -70,6 +71,7 @@ class Inspector:
         all_seen = not ahead or highest is None or ahead[-1] >= highest
         tombstones, all_searched = self._tombstones(cursor, limit)
         gaps = list(gaps_between(position, ahead))
+        head = head_gap(self.items, cursor, now) if gaps else None
         return QueueState(
             queue=queue,
             position=position,
@@ -77,7 +79,7 @@ class Inspector:
             highest_stored=highest,
             gaps=gaps,
             stored_beyond=len(ahead),
-            waiting_since=gap_began(self.items, cursor, cursor.gap_since or 0.0) if gaps else None,
+            waiting_since=None if head is None else head.since,
             policy=policy,
             skipped=sorted(item.seq for item in tombstones),
             late=_late(tombstones),
@@ -121,11 +123,12 @@ def _remedy(cursor: Cursor, policy: GapPolicy, ahead: list[int]) -> str:
     if ahead[0] == following:
         return f"seq {following} is stored but not released: advance({queue!r}) frees it, as will the next message"
     gap = range(following, ahead[0])
-    missing = f"seq {gap.start}" if len(gap) == 1 else f"seqs {gap.start} to {gap.stop - 1}"
-    which = f"{gap.start}" if len(gap) == 1 else f"range({gap.start}, {gap.stop})"
-    then = f"put {missing}, or give up on {'it' if len(gap) == 1 else 'them'} with skip({queue!r}, {which})"
-    if policy.skip_after is not None and len(gap) > MAX_GAP:
+    is_one = length(gap) == 1
+    missing = f"seq {gap.start}" if is_one else f"seqs {gap.start} to {gap.stop - 1}"
+    which = f"{gap.start}" if is_one else f"range({gap.start}, {gap.stop})"
+    then = f"put {missing}, or give up on {'it' if is_one else 'them'} with skip({queue!r}, {which})"
+    if policy.skip_after is not None and length(gap) > MAX_GAP:
         then += f"; no policy skips a gap of over {MAX_GAP:,} seqs"
     elif policy.skip_after is not None:
-        then += f"; the policy skips the gap {policy.skip_after:g} seconds after the queue began to wait"
+        then += f"; the policy skips the gap {policy.skip_after:g} seconds after the oldest message beyond it arrived"
     return then

@@ -199,7 +199,7 @@ class Sorter:
         if check_seq(limit, "limit") < 1:
             raise InvalidInput(f"limit is {limit}; it must be at least 1")
         cursor = self._known(queue)
-        return self._inspector.explain(cursor, cursor.policy or self._options.gap_policy, limit)
+        return self._inspector.explain(cursor, cursor.policy or self._options.gap_policy, limit, self._clock())
 
     def late(self, queue: str, limit: int = 10_000) -> list[LateMessage]:
         """Messages that came after their seqs were skipped, lowest seq first; looks at the highest `limit` slots.

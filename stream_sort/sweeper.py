@@ -7,60 +7,81 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.core.gaps import GapEvent, GapEventKind
 from stream_sort.core.message import check_seq
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.times import is_time
-from stream_sort.errors import InvalidInput, StreamSortError, shown
-from stream_sort.gap_age import gap_began
+from stream_sort.errors import InvalidInput, StreamSortError, named_error, shown
+from stream_sort.queue_visit import QueueVisit
 from stream_sort.sorter import Sorter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stream_sort.advancer import Reach
     from stream_sort.core.outcomes import Advance
-    from stream_sort.core.records import Cursor, QueuePage
+    from stream_sort.core.records import QueuePage
     from stream_sort.ports import Lagging
+    from stream_sort.queue_visit import Visited
 
 # Marks may lie a moment ahead: clocks differ, and no two marks of a queue are the same.
 AHEAD = 1.0
-# How many queues are looked at before the time is.
+# How many queues are taken from the listing at once.
 AT_ONCE = 50
 # The shares of its time that a sweep keeps: for waking consumers, and then for telling what it did.
 FOR_WAKING, FOR_TELLING = 0.5, 0.1
 STRIDE = 7_919
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedGap:
-    """A gap that was given up by its queue's policy."""
-
-    queue: str
-    seqs: range
-
-
 @dataclass(slots=True)
 class Sweep:
-    """What a sweep did. `too_long` are gaps that are due but longer than a sweep may fill by itself.
+    """What a sweep did.
 
-    `gap_ages` tells for how many seconds each waiting queue has been held up. Not `complete` is a sweep whose time was
-    over; each begins at another queue, so all have their turn.
+    `waiting` are the queues that something holds up, and `gap_ages` tells for how many seconds, 0 where that is not
+    known: those that wait at a gap, too long to be skipped or not, and marked ones that could not be looked at.
+    `skipped` are gaps that were given up, `found` those at which a queue is seen waiting for the first time, `closed`
+    those found before that are there no more, `too_long` those that are due but longer than a sweep skips by itself.
+    `failed` are queues with the error that stopped the work on them: any error, a bug of ours included, stops no other
+    queue. `watch_error` kept the sweep from finding consumers that sleep; `callback_errors` is what `on_gap` raised.
+    Not `complete` is a sweep whose time was over; each begins at another queue, so all have their turn.
     """
 
     looked_at: int = 0
     advanced: list[Advance] = field(default_factory=list)
-    skipped: list[SkippedGap] = field(default_factory=list)
+    skipped: list[GapEvent] = field(default_factory=list)
     nudged: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
-    too_long: list[SkippedGap] = field(default_factory=list)
+    too_long: list[GapEvent] = field(default_factory=list)
     failed: list[tuple[str, StreamSortError]] = field(default_factory=list)
     gap_ages: dict[str, float] = field(default_factory=dict)
     complete: bool = True
+    found: list[GapEvent] = field(default_factory=list)
+    closed: list[GapEvent] = field(default_factory=list)
+    watch_error: StreamSortError | None = None
+    callback_errors: list[tuple[GapEvent, Exception]] = field(default_factory=list)
 
     @property
     def oldest_gap(self) -> float:
         """The age in seconds of the gap that holds a queue up longest; 0 if none does."""
         return max(self.gap_ages.values(), default=0.0)
+
+    def take(self, queue: str, visited: Visited) -> None:
+        """Add what a visit to a queue did and saw."""
+        self.advanced += visited.advanced
+        kinds = {
+            GapEventKind.FOUND: self.found,
+            GapEventKind.CLOSED: self.closed,
+            GapEventKind.GIVEN_UP: self.skipped,
+            GapEventKind.TOO_LONG: self.too_long,
+        }
+        for event in visited.events:
+            kinds[event.kind].append(event)
+        if visited.age is not None:
+            self.waiting.append(queue)
+            self.gap_ages[queue] = visited.age
+        if visited.error is not None:
+            self.failed.append((queue, visited.error))
+        self.complete = self.complete and visited.complete
+        self.looked_at += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +91,36 @@ class Allowance:
     ask: Callable[[], float] | None
     whole: float
 
-    def is_short(self, share: float, done: Sweep) -> bool:
-        """Whether less than a share of the whole is left; then the sweep is not complete."""
-        if self.ask is None or self.ask() >= share * self.whole:
-            return False
-        done.complete = False
-        return True
+    def is_short(self, share: float) -> bool:
+        """Return True if less than a share of the whole is left."""
+        return self.ask is not None and self.ask() < share * self.whole
 
 
 class Sweeper:
-    """Looks after the queues of a sorter. Any number may run at once; a failing queue stops no other one."""
+    """Looks after the queues of a sorter. Any number may run at once; a failing queue stops no other one.
 
-    def __init__(self, sorter: Sorter, *, lagging: Lagging | None = None, max_gap: int = MAX_GAP) -> None:
-        _check(sorter, lagging)
+    `on_gap` is called with each gap that a sweep finds, sees closed or gives up, in the thread of the caller: to ask
+    the source for what is missing, for example. What it raises is recorded and stops nothing.
+    """
+
+    visit = QueueVisit
+
+    def __init__(
+        self,
+        sorter: Sorter,
+        *,
+        lagging: Lagging | None = None,
+        max_gap: int = MAX_GAP,
+        on_gap: Callable[[GapEvent], object] | None = None,
+    ) -> None:
+        _check(sorter, lagging, on_gap)
         if check_seq(max_gap, "max_gap") < 0:
             raise InvalidInput(f"max_gap is {max_gap}; it must be at least 0")
         self._sorter = sorter
         self._cursors = sorter.stores.cursors
         self._lagging = lagging
         self._max_gap = max_gap
+        self._on_gap = on_gap
 
     def sweep(
         self,
@@ -96,97 +128,117 @@ class Sweeper:
         now: float | None = None,
         queues: Iterable[str] | None = None,
         time_left: Callable[[], float] | None = None,
+        on_figures: Callable[[Sweep], object] | None = None,
     ) -> Sweep:
         """Look at every queue that is marked as waiting (or at `queues`) and do what is due.
 
-        The mark is a hint: each queue is read again before anything is done about it. `time_left` is asked for seconds;
-        half of them are for the queues that wait, the rest but a tenth of all for waking consumers.
+        The mark is a hint: each queue is read again before anything is done about it. `time_left` is asked for seconds
+        before each queue; half of them are for the queues that wait, the rest but a tenth of all for waking consumers.
+        `on_figures` is called when all queues were looked at, before anybody is woken.
         """
-        done = Sweep()
         at = self._sorter.clock() if now is None else now
         if not is_time(at):
             raise InvalidInput(f"now is a time in seconds since the epoch, not {shown(at)}")
         if isinstance(queues, str | bytes) or not isinstance(queues, Iterable | None):
             raise InvalidInput(f"queues is an iterable of queue names, not {shown(queues)}")
+        done = Sweep()
         time = Allowance(time_left, time_left() if time_left else 0.0)
-        chosen = _names(lambda start: self._cursors.waiting(at + AHEAD, start)) if queues is None else queues
-        for batch in _batches(_turned(list(chosen), at) if time_left else chosen):
-            if time.is_short(FOR_WAKING, done):
-                break
-            self._sorter.in_flight.map(lambda queue: self._attempt(queue, at, done), batch)
-            done.looked_at += len(batch)
-        # After the gaps: should the control table fail, their policies were applied all the same.
-        for batch in _batches(_turned(list(self._lagging.lagging(at)), at) if self._lagging else ()):
-            if time.is_short(FOR_TELLING, done):
-                break
-            self._sorter.in_flight.map(lambda queue: self._nudge(queue, done), batch)
+        try:
+            self._look_after(queues, at, time, done)
+        finally:
+            # Also if the queues could not be listed: who sleeps is woken all the same.
+            if on_figures is not None:
+                on_figures(done)
+            self._wake(at, time, done)
         return done
 
-    def sweep_all(self, *, now: float | None = None, time_left: Callable[[], float] | None = None) -> Sweep:
+    def sweep_all(
+        self,
+        *,
+        now: float | None = None,
+        time_left: Callable[[], float] | None = None,
+        on_figures: Callable[[Sweep], object] | None = None,
+    ) -> Sweep:
         """The same over every queue with a cursor row: also frees one whose last writer died unmarked."""
-        return self.sweep(now=now, queues=_names(self._cursors.queues), time_left=time_left)
+        return self.sweep(now=now, queues=_names(self._cursors.queues), time_left=time_left, on_figures=on_figures)
 
-    def _attempt(self, queue: str, now: float, done: Sweep) -> None:
+    def _look_after(self, queues: Iterable[str] | None, now: float, time: Allowance, done: Sweep) -> None:
+        marked = queues is None
+        chosen = _names(lambda start: self._cursors.waiting(now + AHEAD, start)) if queues is None else queues
+        for batch in _batches(_turned(list(chosen), now) if time.ask else chosen):
+            visits = self._sorter.in_flight.map(lambda queue: self._attempt(queue, now, time, marked=marked), batch)
+            for queue, visited in zip(batch, visits, strict=True):
+                if visited is not None:
+                    done.take(queue, visited)
+                    self._call_back(visited.events, time, done)
+            if None in visits:
+                done.complete = False
+                break
+
+    def _attempt(self, queue: str, now: float, time: Allowance, *, marked: bool) -> Visited | None:
+        """Visit a queue, listed as waiting if `marked`; None if there is no time for it."""
+        if time.is_short(FOR_WAKING):
+            return None
+        visit = self.visit(self._sorter, queue, now, self._max_gap)
         try:
-            self._tend(queue, now, done)
-        except StreamSortError as error:
-            done.failed.append((queue, error))
+            visit.run(lambda: time.is_short(FOR_WAKING))
+        except Exception as error:  # noqa: BLE001  # I7: also a bug of ours is the trouble of its own queue only
+            visit.done.error = named_error(queue, error)
+            if visit.done.age is None:
+                visit.done.age = self._age_of_failed(queue, now, marked=marked)
+        return visit.done
 
-    def _tend(self, queue: str, now: float, done: Sweep) -> None:
-        reach = self._advance(queue, done)
-        if reach.beyond is None:
-            self._clear(reach.cursor, done)
+    def _age_of_failed(self, queue: str, now: float, *, marked: bool) -> float | None:
+        """Return for how long a queue has waited, by its row; 0 if that cannot be read either, None if it does not."""
+        try:
+            row = self._cursors.get(queue)
+        except Exception:  # noqa: BLE001  # the error that counts is recorded already
+            return 0.0 if marked else None
+        if row is None or row.waiting_since is None:
+            return None
+        return max(0.0, now - (row.gap_since or now))
+
+    def _wake(self, now: float, time: Allowance, done: Sweep) -> None:
+        """Nudge the queues of sleeping consumers; after the gaps, whose policies need no control table."""
+        try:
+            queues = list(self._lagging.lagging(now)) if self._lagging else []
+        except Exception as error:  # noqa: BLE001  # I7: what the sweep did so far is not lost for it
+            done.watch_error = named_error("(all)", error)
             return
-        cursor = reach.cursor
-        policy = cursor.policy or self._sorter.options.gap_policy
-        since = gap_began(self._sorter.stores.items, cursor, now)
-        if since is not None and cursor.waiting_since is not None:
-            # No sweep hears of a mark that lies ahead; and none goes back, or it might be one that there was before.
-            since = max(cursor.waiting_since, min(since, now))
-        if policy.skip_after is None or since is None or now - since < policy.skip_after:
-            done.waiting.append(queue)
-            done.gap_ages[queue] = max(0.0, now - since) if since is not None else 0.0
-            if since is not None and since != cursor.waiting_since:
-                self._cursors.set_waiting(cursor, since)
-            return
-        self._skip(SkippedGap(queue, range(cursor.position + 1, reach.beyond)), str(policy), done)
+        for batch in _batches(_turned(queues, now)):
+            answers = self._sorter.in_flight.map(lambda queue: self._nudge(queue, time), batch)
+            for queue, answer in zip(batch, answers, strict=True):
+                if answer is True:
+                    done.nudged.append(queue)
+                elif isinstance(answer, StreamSortError):
+                    done.failed.append((queue, answer))
+            if False in answers:
+                done.complete = False
+                break
 
-    def _skip(self, gap: SkippedGap, policy: str, done: Sweep) -> None:
-        if len(gap.seqs) > self._max_gap:
-            done.too_long.append(gap)
-            return
-        skip = self._sorter.skip(gap.queue, gap.seqs, reason=f"gap policy: {policy}")
-        if skip.skipped:
-            done.skipped.append(gap)
-        if skip.moved:
-            done.advanced.append(skip)
-
-    def _clear(self, cursor: Cursor, done: Sweep) -> None:
-        """Put the mark in doubt, look once more, and only then take it away.
-
-        A writer that stored beyond a gap just now may have relied on the mark: the look shows its message. One that
-        comes later sets the mark again. And whoever dies on the way leaves a mark that the next sweep finds.
-        """
-        if cursor.is_marked and not self._cursors.set_waiting(cursor, -cursor.next_mark(self._sorter.clock())):
-            return
-        if cursor.waiting_since is not None:
-            reach = self._advance(cursor.queue, done)
-            if reach.beyond is None and not reach.cursor.is_marked:
-                self._cursors.set_waiting(reach.cursor, None)
-
-    def _advance(self, queue: str, done: Sweep) -> Reach:
-        reach = self._sorter.reach(queue)
-        if reach.advance.moved:
-            done.advanced.append(reach.advance)
-        return reach
-
-    def _nudge(self, queue: str, done: Sweep) -> None:
+    def _nudge(self, queue: str, time: Allowance) -> bool | StreamSortError:
+        """Nudge a queue; False if there is no time for it."""
+        if time.is_short(FOR_TELLING):
+            return False
         try:
             self._sorter.nudge(queue)
-        except StreamSortError as error:
-            done.failed.append((queue, error))
-        else:
-            done.nudged.append(queue)
+        except Exception as error:  # noqa: BLE001  # I7, as above
+            return named_error(queue, error)
+        return True
+
+    def _call_back(self, events: list[GapEvent], time: Allowance, done: Sweep) -> None:
+        if self._on_gap is None:
+            return
+        for event in events:
+            if event.kind is GapEventKind.TOO_LONG:
+                continue
+            if time.is_short(FOR_TELLING):
+                done.complete = False
+                return
+            try:
+                self._on_gap(event)
+            except Exception as error:  # noqa: BLE001  # the user's code
+                done.callback_errors.append((event, error))
 
 
 def _names(pages: Callable[[Any], QueuePage]) -> Iterator[str]:
@@ -210,8 +262,10 @@ def _batches(queues: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _check(sorter: object, lagging: object) -> None:
+def _check(sorter: object, lagging: object, on_gap: object) -> None:
     if not isinstance(sorter, Sorter):
         raise InvalidInput(f"a sweeper looks after a sorter, not {shown(sorter)}")
     if lagging is not None and not callable(getattr(lagging, "lagging", None)):
         raise InvalidInput(f"lagging has a method lagging(now), and {shown(lagging)} has none")
+    if on_gap is not None and not callable(on_gap):
+        raise InvalidInput(f"on_gap is called with a GapEvent, and {shown(on_gap)} cannot be")

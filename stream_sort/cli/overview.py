@@ -211,7 +211,7 @@ def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, Progress], n
             if checkpoint is not None and checkpoint.parked is not None
         },
         {consumer.name: one.dead[row.queue] for consumer, one in found.items() if row.queue in one.dead},
-        in_doubt=since is not None and since != row.waiting_since,
+        in_doubt=row.in_doubt,
     )
 
 

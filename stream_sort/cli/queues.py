@@ -11,7 +11,8 @@ from stream_sort.cli.connection import Connection, connected, leading_here
 from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, print_json, say, show_table, tell
 from stream_sort.cli.overview import cursor_rows, require_known
 from stream_sort.cli.reasons import reason_of
-from stream_sort.cli.seqs import MOST_SKIPS, length, named, not_missing, seqs_of
+from stream_sort.cli.seqs import MOST_SKIPS, named, not_missing, seqs_of
+from stream_sort.core.gaps import length
 from stream_sort.errors import InvalidInput, QueueNotFound, StoreError, StreamSortError
 
 if TYPE_CHECKING:

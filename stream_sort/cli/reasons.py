@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import counted, moment
 from stream_sort.cli.overview import consumers_of, lag_of
-from stream_sort.cli.seqs import MOST_SKIPS, length, seqs_text
+from stream_sort.cli.seqs import MOST_SKIPS, seqs_text
+from stream_sort.core.gaps import length
 from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.records import Cursor

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import some_of
+from stream_sort.core.gaps import length
 from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,11 +34,6 @@ def seqs_of(text: str) -> range:
 def seqs_text(seqs: Iterable[range]) -> str:
     """Seqs as people and `skip` write them: 2-3 7."""
     return " ".join(f"{part.start}" if length(part) == 1 else f"{part.start}-{part.stop - 1}" for part in seqs)
-
-
-def length(seqs: range) -> int:
-    """How many there are. Not len: it knows no more than 2^63."""
-    return seqs.stop - seqs.start
 
 
 def named(seqs: list[range]) -> str:

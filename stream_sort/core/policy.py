@@ -17,7 +17,7 @@ _SKIP_AFTER = re.compile(r"skip after (\d+(?:\.\d+)?)\s*(?:s|sec|second|seconds)
 
 @dataclass(frozen=True, slots=True)
 class GapPolicy:
-    """`skip_after` is in seconds since the queue began to wait; None waits for ever."""
+    """`skip_after` is in seconds since the oldest message beyond a gap arrived; None waits for ever."""
 
     skip_after: float | None = None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stream_sort.core.gaps import Gap
     from stream_sort.core.message import Message
     from stream_sort.core.policy import GapPolicy
 
@@ -25,6 +26,7 @@ class Cursor:
     `floor` is how far the queue is trimmed, None if it never was; it never goes back.
     `nudged_at` is when consumers were last woken through the row.
     `withdrawals` is the number of the last withdrawal, 0 if there was none; it never goes back.
+    `gap` is the gap at which a sweep last found the queue waiting; it stays when the queue moves on.
     """
 
     queue: str
@@ -38,6 +40,7 @@ class Cursor:
     floor: int | None = None
     nudged_at: float | None = None
     withdrawals: int = 0
+    gap: Gap | None = None
 
     def __post_init__(self) -> None:
         if self.waiting_since is not None:
@@ -61,26 +64,34 @@ class Cursor:
         return self.waiting_since is not None and self.waiting_since >= 0
 
     @property
-    def gap_since(self) -> float | None:
-        """When the present gap began to hold the queue up, or earlier: every move starts the clock anew."""
-        if self.waiting_since is None or not self.is_marked:
-            return None
-        return max(self.waiting_since, self.moved_at or 0.0)
+    def is_measured(self) -> bool:
+        """Return True if a sweep has measured how old the gap is at which the queue stands."""
+        return self.gap is not None and self.gap.seqs.start == self.position + 1
 
     @property
-    def has_moved_on(self) -> bool:
-        """Whether it has moved since it was marked, by its own times: the gap that it waits at may be a younger one."""
-        return self._moved_since_mark(0.0)
+    def gap_since(self) -> float | None:
+        """Return since when a message waits beyond the present gap, as far as the row tells; None if nothing waits.
+
+        A row that was marked and not measured tells when the queue began to wait: the same, unless it is in doubt.
+        """
+        if not self.is_marked:
+            return None
+        return self.gap.since if self.gap is not None and self.is_measured else self.waiting_since
+
+    @property
+    def in_doubt(self) -> bool:
+        """Return True if the queue moved after it was marked, so that it may wait at another gap, or no more."""
+        return self.is_marked and not self.is_measured and self._moved_since_mark(0.0)
 
     @property
     def may_have_moved_on(self) -> bool:
-        """The same, if clocks differ."""
+        """Return True if the queue may have moved after it was marked; clocks differ."""
         return self._moved_since_mark(CLOCKS_DIFFER)
 
     def _moved_since_mark(self, slack: float) -> bool:
         if self.waiting_since is None or self.moved_at is None:
             return False
-        return self.moved_at >= self.waiting_since - slack
+        return self.moved_at > self.waiting_since - slack
 
     def next_mark(self, now: float) -> float:
         """A time for another mark: now, or just after the last one if the clock has not moved on."""

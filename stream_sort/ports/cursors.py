@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stream_sort.core.gaps import Gap
     from stream_sort.core.policy import GapPolicy
     from stream_sort.core.records import Cursor, CursorPage, Head, Move, QueuePage
 
@@ -42,7 +43,8 @@ class CursorStore(Protocol):
     def set_waiting(self, cursor: Cursor, since: float | None) -> bool:
         """Set, change or clear the waiting mark.
 
-        6. Only if the position and the last mark are those of `cursor`; False otherwise.
+        6. Only if the position and the last mark are those of `cursor`; False otherwise. To clear it forgets the gap
+           that was noted.
         """
 
     def set_policy(self, queue: str, policy: GapPolicy | None) -> bool:
@@ -94,6 +96,12 @@ class CursorStore(Protocol):
         """Read the rows of many queues.
 
         16. Those that exist, in any order; a row may be shown as it stood a moment before.
+        """
+
+    def note_gap(self, cursor: Cursor, gap: Gap | None) -> bool:
+        """Note the gap at which a queue was found waiting, or forget it.
+
+        17. Only if the position and the last mark are those of `cursor`; changes nothing else; False otherwise.
         """
 
 

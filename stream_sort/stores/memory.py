@@ -19,6 +19,7 @@ from stream_sort.stores.memory_withdrawals import MemoryWithdrawalStore
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stream_sort.core.gaps import Gap
     from stream_sort.core.message import Message
     from stream_sort.core.policy import GapPolicy
     from stream_sort.core.records import Arrival, Tombstones
@@ -223,7 +224,15 @@ class MemoryCursorStore(MemoryCursorListings):
             row = self._tables.cursors.get(cursor.queue)
             if row is None or (row.position, row.last_mark) != (cursor.position, cursor.last_mark):
                 return False
-            return self._write(replace(row, waiting_since=since)).won
+            return self._write(replace(row, waiting_since=since, gap=None if since is None else row.gap)).won
+
+    def note_gap(self, cursor: Cursor, gap: Gap | None) -> bool:
+        """See CursorStore."""
+        with self._tables.lock:
+            row = self._tables.cursors.get(cursor.queue)
+            if row is None or (row.position, row.last_mark) != (cursor.position, cursor.last_mark):
+                return False
+            return self._write(replace(row, gap=gap)).won
 
     def set_policy(self, queue: str, policy: GapPolicy | None) -> bool:
         """See CursorStore."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.message import KeyNames, Message, check_message
+from stream_sort.core.gaps import Gap
+from stream_sort.core.message import MAX_SEQ, KeyNames, Message, check_message
 from stream_sort.core.policy import GapPolicy
 from stream_sort.core.records import Arrival, Cleared, Cursor, Tombstones
 
@@ -270,6 +271,15 @@ class CursorStoreContract:
         assert not stores.cursors.set_waiting(row, NOW + 9), "there was a mark since"
         assert stores.cursors.set_waiting(cleared, NOW + 9)
 
+    def test_6_to_clear_the_mark_forgets_the_gap(self, stores: Stores) -> None:
+        row = Cursor("q", 4, 0, waiting_since=NOW, gap=Gap(range(5, 7), NOW))
+        stores.cursors.create(row)
+        assert stores.cursors.set_waiting(row, -NOW - 1)
+        doubtful = replace(row, waiting_since=-NOW - 1)
+        assert stores.cursors.get("q") == doubtful
+        assert stores.cursors.set_waiting(doubtful, None)
+        assert stores.cursors.get("q") == replace(doubtful, waiting_since=None, gap=None)
+
     def test_7_a_policy_changes_nothing_else(self, stores: Stores) -> None:
         row = Cursor("q", 4, 0, waiting_since=NOW)
         assert not stores.cursors.set_policy("q", GapPolicy(3.0))
@@ -362,6 +372,19 @@ class CursorStoreContract:
         wanted = ["unknown", *(row.queue for row in rows), rows[0].queue]
         assert sorted(stores.cursors.rows_of(wanted), key=lambda row: row.position) == rows
         assert stores.cursors.rows_of([]) == []
+
+    def test_17_a_gap_is_noted_and_forgotten_only_where_it_was_seen(self, stores: Stores) -> None:
+        row = Cursor("q", -3, -2, GapPolicy(9.0), waiting_since=NOW, moved_at=NOW + 1, floor=None)
+        gap = Gap(range(-2, MAX_SEQ), NOW - 100.5)
+        assert not stores.cursors.note_gap(row, gap)
+        assert stores.cursors.get("q") is None
+        stores.cursors.create(row)
+        assert not stores.cursors.note_gap(replace(row, position=-2), gap)
+        assert not stores.cursors.note_gap(replace(row, waiting_since=NOW + 1), gap)
+        assert stores.cursors.note_gap(row, gap)
+        assert stores.cursors.get("q") == replace(row, gap=gap)
+        assert stores.cursors.note_gap(row, None)
+        assert stores.cursors.get("q") == row
 
 
 class HeadReaderContract:

@@ -1,8 +1,7 @@
-"""A policy gives up on a gap when it has been there long enough: never earlier, and at most one sweep later."""
+"""Which gaps a sweep skips, held against the definition: a gap is as old as the oldest message stored beyond it."""
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
@@ -15,59 +14,91 @@ if TYPE_CHECKING:
     from stream_sort.sweeper import Sweep
 
 PATIENCE = 30.0
-PAUSES = st.sampled_from([1.0, 5.0, 17.0, 29.0, 31.0])
-STEPS = st.lists(st.tuples(PAUSES, st.one_of(st.just("sweep"), st.integers(0, 8))), min_size=1, max_size=25)
+MAX_GAP = 6
+PAUSES = st.sampled_from([0.0, 1.0, 5.0, 17.0, 29.0, 30.0, 31.0])
+PUTS = st.tuples(st.just("put"), st.integers(0, 12))
+SKIPS = st.tuples(st.just("skip"), st.integers(0, 12))
+SWEEPS = st.tuples(st.sampled_from(["sweep", "sweep_all"]), st.just(0))
+STEPS = st.lists(st.tuples(PAUSES, st.one_of(PUTS, PUTS, PUTS, SKIPS, SWEEPS)), min_size=1, max_size=30)
 
 
-class World:
-    """A queue, and when the gap that holds it up began, as somebody knows who saw it all."""
+class Model:
+    """A queue, and the definition: slots with their arrivals, None for a tombstone."""
 
     def __init__(self) -> None:
         self.clock = MovableClock()
         self.sorter = StreamSorter.in_memory(clock=self.clock, gap_policy=f"skip after {PATIENCE:g} seconds")
-        self.stored: set[int] = set()
-        self.position = -1
-        self.began: float | None = None
-        self.swept: float | None = None
+        self.slots: dict[int, float | None] = {}
 
-    def put(self, seq: int) -> None:
-        self.sorter.put({"queue": "q", "seq": seq})
-        self.take({seq})
+    @property
+    def position(self) -> int:
+        end = -1
+        while end + 1 in self.slots:
+            end += 1
+        return end
 
-    def sweep(self) -> Sweep:
-        done = Sweeper(self.sorter).sweep()
+    def fill(self, name: str, seq: int) -> None:
+        if name == "put":
+            self.sorter.put({"queue": "q", "seq": seq})
+        else:
+            self.sorter.skip("q", seq)
+        self.slots.setdefault(seq, self.clock() if name == "put" else None)
+
+    def gaps(self) -> list[range]:
+        expected, found = self.position + 1, []
+        for seq in sorted(slot for slot in self.slots if slot >= expected):
+            if seq > expected:
+                found.append(range(expected, seq))
+            expected = seq + 1
+        return found
+
+    def since(self, gap: range) -> float | None:
+        """When the oldest message beyond a gap arrived; what lies beyond a gap too long counts for that one only."""
+        ends = [other.start for other in self.gaps() if other.start > gap.start and len(other) > MAX_GAP]
+        return self.oldest(gap.stop, min(ends, default=10**9))
+
+    def oldest(self, first: int, end: int) -> float | None:
+        return min((at for seq, at in self.slots.items() if first <= seq < end and at is not None), default=None)
+
+    def due(self) -> list[range]:
+        """Every gap that is old enough, up to the first that is not, or that is too long."""
+        due = []
+        for gap in self.gaps():
+            since = self.since(gap)
+            if since is None or self.clock() - since < PATIENCE or len(gap) > MAX_GAP:
+                break
+            due.append(gap)
+        return due
+
+    def sweep(self, name: str) -> Sweep:
+        done: Sweep = getattr(Sweeper(self.sorter, max_gap=MAX_GAP), name)()
         for gap in done.skipped:
-            self.take({*gap.seqs})
-        self.swept = self.clock()
+            self.slots.update(dict.fromkeys(gap.seqs))
         return done
 
-    def take(self, seqs: set[int]) -> None:
-        """Some slots are filled now: the queue moves over them, or a gap begins, or nothing new happens."""
-        self.stored |= seqs
-        end = next(seq for seq in count(self.position + 1) if seq not in self.stored) - 1
-        waits = any(seq > end for seq in self.stored)
-        if not waits:
-            self.began = None
-        elif end != self.position or self.began is None:
-            self.began = self.clock()
-        self.position = end
 
-
-@settings(max_examples=300)
+@settings(max_examples=400, deadline=None)
 @given(STEPS)
-def test_a_policy_acts_when_a_gap_is_old_enough_and_at_most_one_sweep_later(
-    steps: list[tuple[float, str | int]],
+def test_a_sweep_skips_what_is_due_and_nothing_else_and_tells_how_old_the_next_gap_is(
+    steps: list[tuple[float, tuple[str, int]]],
 ) -> None:
-    world = World()
-    for pause, step in steps:
-        world.clock.move(pause)
-        if isinstance(step, int):
-            world.put(max(0, world.position + step))
+    model = Model()
+    for pause, (name, seq) in steps:
+        model.clock.move(pause)
+        if name in {"put", "skip"}:
+            model.fill(name, max(0, model.position + seq))
             continue
-        began, before = world.began, world.swept
-        done = world.sweep()
-        if done.skipped:
-            assert began is not None
-            assert world.clock() - began >= PATIENCE
-        elif began is not None:
-            assert world.clock() - max(began, before or 0.0) < PATIENCE
+        due = model.due()
+        done = model.sweep(name)
+        assert [gap.seqs for gap in done.skipped] == due
+        assert model.sorter.position("q") == model.position
+        left = model.gaps()[:1]
+        since = model.since(left[0]) if left else None
+        if left and since is None:
+            # Nothing but tombstones before a gap that is too long: what lies beyond that is held up.
+            since = model.oldest(left[0].stop, 10**9)
+        ages = {} if since is None else {"q": model.clock() - since}
+        assert done.gap_ages == ages
+        # By the usual limit none of these gaps is too long.
+        if model.slots:
+            assert model.sorter.explain("q").waiting_since == model.oldest(model.position + 1, 10**9)

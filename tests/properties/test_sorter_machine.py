@@ -91,7 +91,7 @@ class SorterMachine(RuleBasedStateMachine):
     def sweep(self, seconds: int) -> None:
         self.clock.move(seconds)
         for gap in Sweeper(self.sorter).sweep().skipped:
-            assert gap.seqs.start == self.released[gap.queue] + 1
+            assert gap.seqs.start == self.end(gap.queue) + 1, "the lowest first, each up to what waits behind it"
             self.slots[gap.queue] |= dict.fromkeys(gap.seqs)
 
     @rule(queue=QUEUES, seq=SEQS)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import InvalidInput, InvalidQueue, StoreUnavailable, StreamSorter, Sweeper
+from stream_sort import InternalError, InvalidInput, InvalidQueue, StoreUnavailable, StreamSorter, Sweeper
+from stream_sort.core.gaps import Gap
 from stream_sort.core.records import QueuePage, Tombstones
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import beside
@@ -64,12 +65,12 @@ def test_the_policy_of_the_sorter_holds_where_a_queue_has_none(clock: MovableClo
     assert ([gap.queue for gap in done.skipped], done.waiting) == (["q"], ["patient"])
 
 
-def test_every_move_starts_the_clock_anew(sorter: StreamSorter, clock: MovableClock) -> None:
+def test_a_move_to_another_gap_does_not_make_that_one_younger(sorter: StreamSorter, clock: MovableClock) -> None:
     sorter.set_policy("q", skip_after=30)
     put(sorter, 0, 2, 4)
-    clock.move(29)
+    clock.move(28)
     put(sorter, 1)
-    clock.move(29)
+    clock.move(1)
     done = Sweeper(sorter).sweep()
     assert (done.waiting, done.skipped) == (["q"], [])
     clock.move(1)
@@ -88,7 +89,7 @@ def test_a_gap_that_opens_while_the_mark_of_an_earlier_one_stands_has_its_own_cl
     clock.move(29)
     done = Sweeper(sorter).sweep()
     assert (done.waiting, done.skipped, done.gap_ages) == (["q"], [], {"q": 29.0})
-    assert row(sorter).waiting_since == opened
+    assert row(sorter).gap == Gap(range(3, 4), opened)
     clock.move(1)
     assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(3, 4)]
 
@@ -106,15 +107,19 @@ def test_a_gap_before_what_others_wrote_is_as_old_as_the_sweep_that_first_saw_it
     assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(3, 4)]
 
 
-def test_one_gap_is_skipped_at_a_time_and_the_next_has_its_own_clock(sorter: StreamSorter, clock: MovableClock) -> None:
+def test_every_gap_that_is_due_is_skipped_at_once_and_each_has_its_own_clock(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
     sorter.set_policy("q", skip_after=30)
     put(sorter, 1, 3)
-    clock.move(30)
-    assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(1)]
+    clock.move(10)
+    put(sorter, 5)
+    clock.move(20)
+    assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(1), range(2, 3)]
     assert Sweeper(sorter).sweep().skipped == []
-    clock.move(30)
-    assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(2, 3)]
-    assert sorter.position("q") == 3
+    clock.move(10)
+    assert [gap.seqs for gap in Sweeper(sorter).sweep().skipped] == [range(4, 5)]
+    assert sorter.position("q") == 5
 
 
 def test_the_mark_costs_one_write_for_many_messages_and_is_cleared_by_the_sweep(sorter: StreamSorter) -> None:
@@ -131,13 +136,16 @@ def test_the_mark_costs_one_write_for_many_messages_and_is_cleared_by_the_sweep(
     assert row(sorter).waiting_since is None
 
 
-def test_a_sweep_moves_the_mark_to_when_the_present_gap_began(sorter: StreamSorter, clock: MovableClock) -> None:
+def test_a_sweep_notes_the_present_gap_and_leaves_the_mark(sorter: StreamSorter, clock: MovableClock) -> None:
     put(sorter, 1, 3)
+    began = clock()
+    mark = row(sorter).waiting_since
     clock.move(10)
     put(sorter, 0)
     Sweeper(sorter).sweep()
-    assert row(sorter).waiting_since == clock()
-    assert sorter.explain("q").waiting_since == clock()
+    assert (row(sorter).waiting_since, row(sorter).gap) == (mark, Gap(range(2, 3), began))
+    assert (row(sorter).gap_since, row(sorter).in_doubt) == (began, False)
+    assert sorter.explain("q").waiting_since == began
 
 
 def test_a_gap_is_not_as_old_as_a_mark_that_another_clock_set(sorter: StreamSorter, clock: MovableClock) -> None:
@@ -274,7 +282,7 @@ def test_a_mark_set_anew_while_the_clock_stands_is_another_one_and_is_swept(sort
     assert Sweeper(sorter).sweep().waiting == ["q"]
 
 
-@pytest.mark.parametrize("given", [{"max_gap": "x"}, {"max_gap": -1}, {"lagging": 5}], ids=str)
+@pytest.mark.parametrize("given", [{"max_gap": "x"}, {"max_gap": -1}, {"lagging": 5}, {"on_gap": 5}], ids=str)
 def test_a_sweeper_that_cannot_work_is_refused(sorter: StreamSorter, given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(given))):
         Sweeper(sorter, **given)
@@ -297,34 +305,59 @@ def test_i9_a_name_that_is_none_fails_alone_in_a_sweep(sorter: StreamSorter) -> 
     assert ([type(error) for _, error in done.failed], done.waiting) == ([InvalidQueue], ["q"])
 
 
-def test_a_sweep_whose_time_is_over_says_so_and_the_next_one_begins_elsewhere() -> None:
+class Countdown:
+    """A second passes at each question; `asked` counts them."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+        self.asked = 0
+
+    def __call__(self) -> float:
+        self.asked += 1
+        self.left -= 1
+        return self.left
+
+
+def test_a_sweep_asks_for_the_time_before_each_queue_and_the_next_one_begins_elsewhere() -> None:
     clock = MovableClock()
-    sorter = StreamSorter.in_memory(clock=clock)
+    sorter = StreamSorter.in_memory(clock=clock, in_flight=1)
     queues = [f"q{number}" for number in range(200)]
     sorter.put_many({"queue": queue, "seq": 1} for queue in queues)
     seen: set[str] = set()
-    for _ in range(40):
+    for _ in range(200):
         clock.move(61)
-        left = iter([10.0, 10.0, 1.0])
-        done = Sweeper(sorter).sweep(time_left=lambda left=left: next(left))
+        done = Sweeper(sorter).sweep(time_left=Countdown(21))
         assert not done.complete
-        assert done.looked_at == 50
+        assert done.looked_at == 10, "half of the time is for waking"
         seen |= set(done.waiting)
     assert seen == set(queues)
 
 
+def test_a_queue_with_gaps_without_end_does_not_use_up_the_time_of_a_sweep() -> None:
+    clock = MovableClock()
+    sorter = StreamSorter.in_memory(clock=clock, in_flight=1, gap_policy="skip after 10 seconds")
+    sorter.put_many({"queue": "q", "seq": seq} for seq in range(1, 4_000, 2))
+    clock.move(10)
+    done = Sweeper(sorter, lagging=Sleepers("q")).sweep(time_left=Countdown(21))
+    assert (done.complete, done.nudged, done.waiting) == (False, ["q"], ["q"])
+    assert 0 < len(done.skipped) < 2_000
+    assert sorter.position("q") > 1
+    for _ in range(10):
+        Sweeper(sorter).sweep(time_left=Countdown(21))
+    assert sorter.position("q") == 3_999
+
+
 def test_a_sweep_nudges_no_longer_than_its_time_lasts_and_the_next_one_begins_elsewhere() -> None:
     clock = MovableClock()
-    sorter = StreamSorter.in_memory(clock=clock)
+    sorter = StreamSorter.in_memory(clock=clock, in_flight=1)
     queues = [f"q{number}" for number in range(200)]
     sorter.put_many({"queue": queue, "seq": 0} for queue in queues)
 
     seen: set[str] = set()
-    for _ in range(40):
+    for _ in range(100):
         clock.move(61)
-        left = iter([10.0, 4.0, 1.0, 0.9])
-        done = Sweeper(sorter, lagging=Sleepers(*queues)).sweep(time_left=lambda left=left: next(left))
-        assert (len(done.nudged), done.complete) == (100, False)
+        done = Sweeper(sorter, lagging=Sleepers(*queues)).sweep(time_left=Countdown(21))
+        assert (len(done.nudged), done.complete) == (18, False), "a tenth of the time is for telling"
         seen |= set(done.nudged)
     assert seen == set(queues)
 
@@ -352,14 +385,134 @@ def test_a_sweep_tells_how_long_each_queue_has_been_held_up() -> None:
     assert done.complete
 
 
-def test_i7_a_failing_control_table_keeps_no_gap_policy_from_being_applied() -> None:
+class BrokenWatcher:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def lagging(self, now: float) -> Any:  # noqa: ARG002  # the port's signature
+        yield "q"
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("throttled"), ZeroDivisionError("a bug")], ids=repr)
+def test_i7_a_watcher_that_fails_loses_nothing_of_what_the_sweep_did(error: Exception) -> None:
     sorter = StreamSorter.in_memory(gap_policy="skip after 0 seconds")
     sorter.put({"queue": "q", "seq": 1})
+    done = Sweeper(sorter, lagging=BrokenWatcher(error)).sweep()
+    assert (sorter.position("q"), len(done.skipped), done.failed) == (1, 1, [])
+    assert done.watch_error is not None
+    assert error in (done.watch_error, done.watch_error.__cause__)
 
-    class Broken:
-        def lagging(self, now: float) -> list[str]:
-            raise StoreUnavailable(f"not at {now}")
 
-    with pytest.raises(StoreUnavailable):
-        Sweeper(sorter, lagging=Broken()).sweep()
-    assert sorter.position("q") == 1
+class Bug(Exception):
+    """Nothing that anybody foresaw."""
+
+
+def broken(sorter: StreamSorter, queue: str, method: str, error: Exception) -> None:
+    """Lets a method of the items table raise for one queue."""
+    call = getattr(sorter.stores.items, method)
+
+    def failing(name: Any, *args: Any) -> Any:
+        if getattr(name, "queue", name) == queue:
+            raise error
+        return call(name, *args)
+
+    setattr(sorter.stores.items, method, failing)
+
+
+@pytest.mark.parametrize("method", ["look", "page", "skip"])
+def test_i7_an_unforeseen_error_in_one_queue_stops_neither_the_others_nor_the_wakes(
+    clock: MovableClock, method: str
+) -> None:
+    sorter = StreamSorter.in_memory(clock=clock, gap_policy="skip after 0 seconds")
+    for queue in "abc":
+        put(sorter, 1, queue=queue)
+    clock.move(30)
+    broken(sorter, "b", method, Bug("in the middle"))
+    done = Sweeper(sorter, lagging=Sleepers("a")).sweep()
+    assert [(queue, type(error), type(error.__cause__)) for queue, error in done.failed] == [("b", InternalError, Bug)]
+    assert "unexpected Bug('in the middle'). This is a bug in stream_sort" in str(done.failed[0][1])
+    assert (sorter.position("a"), sorter.position("c"), done.nudged) == (1, 1, ["a"])
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_who_ends_the_process_ends_the_sweep(sorter: StreamSorter, stop: type[BaseException]) -> None:
+    put(sorter, 1)
+    broken(sorter, "q", "look", stop())  # type: ignore[arg-type]
+    with pytest.raises(stop):
+        Sweeper(sorter).sweep()
+
+
+def test_i7_an_unforeseen_error_in_a_nudge_stops_no_other(sorter: StreamSorter) -> None:
+    for queue in "abc":
+        put(sorter, 0, queue=queue)
+    nudge = sorter.stores.cursors.nudge
+
+    def failing(queue: str, now: float) -> bool:
+        if queue == "b":
+            raise Bug
+        return nudge(queue, now)
+
+    sorter.stores.cursors.nudge = failing  # type: ignore[method-assign]
+    done = Sweeper(sorter, lagging=Sleepers("a", "b", "c")).sweep()
+    assert (sorted(done.nudged), [queue for queue, _ in done.failed]) == (["a", "c"], ["b"])
+
+
+def test_who_sleeps_is_woken_though_the_queues_that_wait_cannot_be_listed(sorter: StreamSorter) -> None:
+    put(sorter, 0)
+
+    def failing(before: float, start: Any = None) -> QueuePage:
+        raise StoreUnavailable(f"no listing before {before} from {start}")
+
+    sorter.stores.cursors.waiting = failing  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailable, match="no listing"):
+        Sweeper(sorter, lagging=Sleepers("q")).sweep()
+    assert row(sorter).nudges == 1
+
+
+def test_a_queue_behind_a_gap_too_long_to_fill_is_counted_with_its_age(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 20_000)
+    clock.move(31)
+    for age in (31.0, 91.0):
+        done = Sweeper(sorter).sweep()
+        assert (len(done.too_long), done.waiting, done.gap_ages) == (1, ["q"], {"q": age})
+        clock.move(60)
+
+
+@pytest.mark.parametrize("method", ["look", "page"])
+def test_a_queue_that_cannot_be_looked_at_is_counted_with_the_age_that_its_row_tells(
+    sorter: StreamSorter, clock: MovableClock, method: str
+) -> None:
+    put(sorter, 0, 2)
+    clock.move(40)
+    broken(sorter, "q", method, StoreUnavailable("throttled"))
+    done = Sweeper(sorter).sweep()
+    assert (done.waiting, done.gap_ages, len(done.failed)) == (["q"], {"q": 40.0}, 1)
+
+
+def test_a_marked_queue_whose_row_cannot_be_read_is_counted_too(sorter: StreamSorter) -> None:
+    put(sorter, 0, 2)
+
+    def failing(queue: str) -> Any:
+        raise StoreUnavailable(f"no row of {queue}")
+
+    sorter.stores.cursors.get = failing  # type: ignore[method-assign]
+    done = Sweeper(sorter).sweep()
+    assert (done.waiting, done.gap_ages, len(done.failed)) == (["q"], {"q": 0.0}, 1)
+    assert Sweeper(sorter).sweep(queues=["q"]).waiting == [], "nobody said that it waits"
+
+
+def test_the_figures_are_told_before_anybody_is_woken(sorter: StreamSorter) -> None:
+    put(sorter, 0, 2)
+    order: list[str] = []
+
+    class Last:
+        def lagging(self, now: float) -> list[str]:  # noqa: ARG002  # the port's signature
+            order.append("wakes")
+            return []
+
+    Sweeper(sorter, lagging=Last()).sweep(on_figures=lambda done: order.append(f"{len(done.waiting)} waiting"))
+    assert order == ["1 waiting", "wakes"]

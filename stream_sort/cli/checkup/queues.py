@@ -102,7 +102,7 @@ def _patient(found: Standings, old_gap: float, connection: Connection) -> str:
     if not marked:
         return "no queue waits for a seq"
     # One that moved since it was marked may be done with its gap: the next sweep will tell.
-    doubtful = sum(row.gap_since != row.waiting_since for row in marked)
+    doubtful = sum(row.in_doubt for row in marked)
     certain = len(marked) - doubtful
     told = f"{counted(certain, 'queue')} {'waits' if certain == 1 else 'wait'} for a seq"
     perhaps = f" and {doubtful:,} may" if doubtful else ""

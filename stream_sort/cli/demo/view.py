@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stream_sort.cli.demo.board import Count
+from stream_sort.core.gaps import length
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -162,4 +163,4 @@ def _numbers(count: Count, verdict: QueueVerdict) -> tuple[int, ...]:
 
 
 def _range_name(gap: range) -> str:
-    return f"seq {gap.start:,}" if len(gap) == 1 else f"seqs {gap.start:,} to {gap.stop - 1:,}"
+    return f"seq {gap.start:,}" if length(gap) == 1 else f"seqs {gap.start:,} to {gap.stop - 1:,}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.core.gaps import Gap
 from stream_sort.core.policy import GapPolicy
 from stream_sort.core.records import Cursor, Head, Move
 from stream_sort.errors import InvalidInput
@@ -101,10 +103,21 @@ class DynamoCursorStore(DynamoCursorListings):
         values: Wire = {":old": _number(cursor.position), **mark}
         if since is None:
             # Out of the index; the time stays, so that no later mark is the same.
-            change = "REMOVE #waiting"
+            change = "REMOVE #waiting, #gap"
+            names["#gap"] = tables.GAP
         else:
             change = "SET #waiting = :yes, #since = :since"
             values |= {":yes": waiting_share(cursor.queue), ":since": _time(since)}
+        return not self._update(cursor.queue, change, f"{POSITION_IS_OLD} AND {mark_is_old}", names, values).refused
+
+    def note_gap(self, cursor: Cursor, gap: Gap | None) -> bool:
+        """See CursorStore."""
+        names = {"#position": self._keys.seq, "#since": tables.WAITING_SINCE, "#gap": tables.GAP}
+        mark_is_old, mark = _mark_is_old(cursor)
+        values: Wire = {":old": _number(cursor.position), **mark}
+        change = "REMOVE #gap"
+        if gap is not None:
+            change, values[":gap"] = "SET #gap = :gap", _gap_wire(gap)
         return not self._update(cursor.queue, change, f"{POSITION_IS_OLD} AND {mark_is_old}", names, values).refused
 
     def set_policy(self, queue: str, policy: GapPolicy | None) -> bool:
@@ -180,6 +193,8 @@ class DynamoCursorStore(DynamoCursorListings):
         if cursor.waiting_since is not None:
             wire[tables.WAITING] = waiting_share(cursor.queue)
             wire[tables.WAITING_SINCE] = _time(cursor.waiting_since)
+        if cursor.gap is not None:
+            wire[tables.GAP] = _gap_wire(cursor.gap)
         return wire
 
 
@@ -227,6 +242,7 @@ def row_of(wire: Wire, queue_key: str, seq_key: str) -> Cursor:
         last_mark=_seconds(wire, tables.WAITING_SINCE),
         floor=int_at(wire, tables.FLOOR) if tables.FLOOR in wire else None,
         withdrawals=int_at(wire, tables.WITHDRAWALS) if tables.WITHDRAWALS in wire else 0,
+        gap=_gap(wire),
     )
 
 
@@ -235,6 +251,18 @@ def count_is_old(cursor: Cursor) -> tuple[str, Wire]:
     if not cursor.withdrawals:
         return "attribute_not_exists(#withdrawals)", {}
     return "#withdrawals = :withdrawals", {":withdrawals": _number(cursor.withdrawals)}
+
+
+def _gap(wire: Wire) -> Gap | None:
+    """The gap that was noted on a row; None for what others made of it: then it is measured again."""
+    with suppress(LookupError, TypeError, ValueError):
+        start, stop, since = (int(number["N"]) for number in wire[tables.GAP]["L"])
+        return Gap(range(start, stop), since / 1000)
+    return None
+
+
+def _gap_wire(gap: Gap) -> dict[str, Any]:
+    return {"L": [_number(gap.seqs.start), _number(gap.seqs.stop), _time(gap.since)]}
 
 
 def _policy(wire: Wire) -> GapPolicy | None:

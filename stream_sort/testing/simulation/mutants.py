@@ -10,6 +10,7 @@ from stream_sort import advancer
 from stream_sort.core.outcomes import Skip
 from stream_sort.core.records import Look, Move
 from stream_sort.errors import CursorLost, StoreUnavailable
+from stream_sort.queue_visit import QueueVisit
 from stream_sort.sorter import Sorter
 from stream_sort.sweeper import Sweeper
 from stream_sort.testing.simulation.calls import Call, Recorder
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from stream_sort.core.records import Cursor
     from stream_sort.hints import Hint
-    from stream_sort.sweeper import Sweep
 
 
 class _Stop(Exception):
@@ -82,9 +82,13 @@ class _MarkOnce(advancer.Walk):
             self.cursor = replace(self.cursor, waiting_since=now)
 
 
-class _ClearWithoutLook(Sweeper):
-    def _clear(self, cursor: Cursor, done: Sweep) -> None:  # noqa: ARG002  # the signature it replaces
+class _ClearingVisit(QueueVisit):
+    def _clear(self, cursor: Cursor) -> None:
         self._cursors.set_waiting(cursor, None)
+
+
+class _ClearWithoutLook(Sweeper):
+    visit = _ClearingVisit
 
 
 class _SkipByMoving(Sorter):

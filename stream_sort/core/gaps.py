@@ -1,0 +1,43 @@
+"""Gaps as values: which seqs are missing, and since when a message waits beyond them. Knows no store and no clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A run of missing seqs, and when the oldest message beyond it arrived, in seconds since the epoch."""
+
+    seqs: range
+    since: float
+
+
+class GapEventKind(StrEnum):
+    """What a sweep saw happen to a gap."""
+
+    FOUND = "found"
+    CLOSED = "closed"
+    GIVEN_UP = "given_up"
+    TOO_LONG = "too_long"
+
+
+@dataclass(frozen=True, slots=True)
+class GapEvent:
+    """One gap of a queue and what became of it; `age` is in seconds.
+
+    `found`: a sweep sees for the first time that the queue waits at this gap. `closed`: a gap that was found is there
+    no more, because its messages came or somebody skipped them. `given_up`: the sweep skipped it, as the policy says.
+    `too_long`: it is due, but longer than a sweep may skip by itself.
+    """
+
+    kind: GapEventKind
+    queue: str
+    seqs: range
+    age: float = 0.0
+
+
+def length(seqs: range) -> int:
+    """Return how many seqs a range of step 1 holds. Not len(), which raises OverflowError from 2**63 on."""
+    return max(0, seqs.stop - seqs.start)

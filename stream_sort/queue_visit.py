@@ -1,0 +1,170 @@
+"""Service: what a sweep does for one queue: release what can be, give up the gaps that are due, note the one left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from stream_sort.core.gaps import Gap, GapEvent, GapEventKind, length
+from stream_sort.core.records import Tombstones
+from stream_sort.gap_age import GapWalk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stream_sort.advancer import Reach
+    from stream_sort.core.outcomes import Advance
+    from stream_sort.core.policy import GapPolicy
+    from stream_sort.core.records import Cursor
+    from stream_sort.errors import StreamSortError
+    from stream_sort.sorter import Sorter
+
+TOMBSTONES_AT_ONCE = 100
+# Each walk gives up something, and is followed by an advance; what comes in meanwhile is left to the next sweep.
+MAX_WALKS = 1_000
+
+
+@dataclass(slots=True)
+class Visited:
+    """What a visit did and saw; `age` is for how many seconds the queue has waited, None if it does not.
+
+    `error` stopped it; not `complete` is one whose time was over.
+    """
+
+    advanced: list[Advance] = field(default_factory=list)
+    events: list[GapEvent] = field(default_factory=list)
+    age: float | None = None
+    error: StreamSortError | None = None
+    complete: bool = True
+
+
+class QueueVisit:
+    """One visit to one queue. Stopped anywhere, it leaves a state from which the next one goes on."""
+
+    def __init__(self, sorter: Sorter, queue: str, now: float, max_gap: int) -> None:
+        self._sorter = sorter
+        self._items = sorter.stores.items
+        self._cursors = sorter.stores.cursors
+        self._queue = queue
+        self._now = now
+        self._max_gap = max_gap
+        self._first: int | None = None
+        self.done = Visited()
+
+    def run(self, is_short: Callable[[], bool]) -> None:
+        """Do what is due; `is_short` tells when there is no time left to give up more."""
+        reach = self._advance()
+        self._first = reach.cursor.position
+        gave_up = False
+        for _ in range(MAX_WALKS):
+            cursor = reach.cursor
+            if reach.beyond is None:
+                break
+            policy = cursor.policy or self._sorter.options.gap_policy
+            walk = GapWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
+            known = self._known(cursor, range(cursor.position + 1, reach.beyond), policy)
+            if known is not None or not self._give_up(cursor, walk, policy, is_short):
+                self._wait(cursor, policy, known or walk.left)
+                return
+            gave_up = True
+            reach = self._advance()
+            if is_short():
+                break
+        if reach.beyond is None:
+            self._leave(reach.cursor, gave_up=gave_up)
+        else:
+            # There was no time to measure it, or it never ends.
+            self.done.age, self.done.complete = 0.0, False
+
+    def _known(self, cursor: Cursor, head: range, policy: GapPolicy) -> Gap | None:
+        """Return the gap at the position if the row tells that nothing is to be done about it: it costs no walk."""
+        gap = cursor.gap
+        if gap is None or gap.seqs != head:
+            return None
+        return None if self._is_due(gap, policy) and length(head) <= self._max_gap else gap
+
+    def _give_up(self, cursor: Cursor, walk: GapWalk, policy: GapPolicy, is_short: Callable[[], bool]) -> bool:
+        """Put tombstones into the gaps that are due; False if none is."""
+        gaps = walk.due()
+        is_any = False
+        while (first := next(gaps, None)) is not None:
+            is_any = True
+            batch = [first, *_up_to(gaps, TOMBSTONES_AT_ONCE - length(first.seqs))]
+            self._fill(cursor, batch, f"gap policy: {policy}")
+            if is_short():
+                break
+        return is_any
+
+    def _fill(self, cursor: Cursor, gaps: list[Gap], reason: str) -> None:
+        seqs = chain.from_iterable(gap.seqs for gap in gaps)
+        filled: set[int] = set()
+        while chunk := tuple(islice(seqs, TOMBSTONES_AT_ONCE)):
+            tombstones = Tombstones(self._queue, chunk, reason, cursor.position)
+            filled.update(self._items.skip(tombstones, self._sorter.clock()))
+        for gap in gaps:
+            # What came in at the last moment is not given up.
+            if not filled.isdisjoint(gap.seqs):
+                self._tell(GapEventKind.GIVEN_UP, gap)
+
+    def _wait(self, cursor: Cursor, policy: GapPolicy, gap: Gap | None) -> None:
+        """Count a queue that waits, and note its gap unless it is noted; without a message beyond it nobody waits."""
+        if gap is None:
+            return
+        self.done.age = self._age(gap)
+        if length(gap.seqs) > self._max_gap and self._is_due(gap, policy):
+            self._tell(GapEventKind.TOO_LONG, gap)
+        before = cursor.gap
+        if gap == before or not self._cursors.note_gap(cursor, gap):
+            return
+        self._tell_closed(before)
+        if before is None or gap.seqs.start >= before.seqs.stop:
+            self._tell(GapEventKind.FOUND, gap)
+
+    def _leave(self, cursor: Cursor, *, gave_up: bool) -> None:
+        """Nothing waits any more: take the mark away, or leave that to the next sweep if gaps were just given up."""
+        if not gave_up:
+            self._clear(cursor)
+        elif cursor.gap is not None and self._cursors.note_gap(cursor, None):
+            self._tell_closed(cursor.gap)
+
+    def _clear(self, cursor: Cursor) -> None:
+        """Put the mark in doubt, look once more, and only then take it away.
+
+        A writer that stored beyond a gap just now may have relied on the mark: the look shows its message. One that
+        comes later sets the mark again. And whoever dies on the way leaves a mark that the next sweep finds.
+        """
+        if cursor.is_marked and not self._cursors.set_waiting(cursor, -cursor.next_mark(self._sorter.clock())):
+            return
+        if cursor.waiting_since is not None:
+            reach = self._advance()
+            is_free = reach.beyond is None and not reach.cursor.is_marked
+            if is_free and self._cursors.set_waiting(reach.cursor, None):
+                self._tell_closed(reach.cursor.gap)
+
+    def _advance(self) -> Reach:
+        reach = self._sorter.reach(self._queue)
+        if reach.advance.moved:
+            self.done.advanced.append(reach.advance)
+        return reach
+
+    def _tell_closed(self, before: Gap | None) -> None:
+        """Tell of a gap that an earlier sweep noted, unless it was still there when this visit began."""
+        if before is not None and self._first is not None and before.seqs.stop <= self._first + 1:
+            self._tell(GapEventKind.CLOSED, before)
+
+    def _tell(self, kind: GapEventKind, gap: Gap) -> None:
+        self.done.events.append(GapEvent(kind, self._queue, gap.seqs, self._age(gap)))
+
+    def _age(self, gap: Gap) -> float:
+        return max(0.0, self._now - gap.since)
+
+    def _is_due(self, gap: Gap, policy: GapPolicy) -> bool:
+        return policy.skip_after is not None and self._now - gap.since >= policy.skip_after
+
+
+def _up_to(gaps: Iterator[Gap], seqs: int) -> Iterator[Gap]:
+    """Take gaps until they hold so many seqs."""
+    while seqs > 0 and (gap := next(gaps, None)) is not None:
+        seqs -= length(gap.seqs)
+        yield gap

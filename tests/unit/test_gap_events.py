@@ -1,0 +1,154 @@
+"""What a sweep tells of gaps: found, closed, given up, each with its queue, seqs and age."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_sort import GapEvent, StreamSorter, Sweeper
+from stream_sort.testing.clock import MovableClock
+
+Told = tuple[str, str, range, float]
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.events: list[GapEvent] = []
+
+    def __call__(self, event: GapEvent) -> None:
+        self.events.append(event)
+
+    def told(self) -> list[Told]:
+        events, self.events = self.events, []
+        return [(str(one.kind), one.queue, one.seqs, one.age) for one in events]
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@pytest.fixture
+def sorter(clock: MovableClock) -> StreamSorter:
+    return StreamSorter.in_memory(clock=clock)
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+def sweeper(sorter: StreamSorter, listener: Listener) -> Sweeper:
+    return Sweeper(sorter, on_gap=listener)
+
+
+def put(sorter: StreamSorter, *seqs: int, queue: str = "q") -> None:
+    for seq in seqs:
+        sorter.put({"queue": queue, "seq": seq})
+
+
+def test_a_gap_is_found_once_and_closed_once(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener
+) -> None:
+    put(sorter, 0, 3)
+    clock.move(10)
+    assert sweeper.sweep().found == listener.events
+    assert listener.told() == [("found", "q", range(1, 3), 10.0)]
+    clock.move(10)
+    sweeper.sweep()
+    assert listener.told() == []
+    put(sorter, 1, 2)
+    clock.move(5)
+    assert sweeper.sweep().closed == listener.events
+    assert listener.told() == [("closed", "q", range(1, 3), 25.0)]
+    sweeper.sweep()
+    sweeper.sweep_all()
+    assert listener.told() == []
+
+
+def test_a_gap_that_was_given_up_is_not_closed_as_well(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 2)
+    clock.move(10)
+    sweeper.sweep()
+    assert listener.told() == [("found", "q", range(1, 2), 10.0)]
+    clock.move(20)
+    put(sorter, 4)
+    sweeper.sweep()
+    assert listener.told() == [("given_up", "q", range(1, 2), 30.0), ("found", "q", range(3, 4), 0.0)]
+    clock.move(30)
+    sweeper.sweep()
+    assert listener.told() == [("given_up", "q", range(3, 4), 30.0)]
+    sweeper.sweep()
+    sweeper.sweep_all()
+    assert listener.told() == []
+
+
+def test_a_queue_that_moved_on_to_another_gap_has_closed_the_first(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener
+) -> None:
+    put(sorter, 0, 2, 4)
+    sweeper.sweep()
+    listener.told()
+    clock.move(10)
+    put(sorter, 1)
+    sweeper.sweep()
+    assert listener.told() == [("closed", "q", range(1, 2), 10.0), ("found", "q", range(3, 4), 10.0)]
+
+
+def test_what_is_left_of_a_gap_is_not_found_again(sorter: StreamSorter, sweeper: Sweeper, listener: Listener) -> None:
+    put(sorter, 0, 6)
+    sweeper.sweep()
+    assert listener.told() == [("found", "q", range(1, 6), 0.0)]
+    put(sorter, 1)
+    sweeper.sweep()
+    put(sorter, 2, 5)
+    sweeper.sweep()
+    assert listener.told() == []
+    put(sorter, 3, 4)
+    sweeper.sweep()
+    assert [(kind, seqs) for kind, _, seqs, _ in listener.told()] == [("closed", range(3, 5))]
+
+
+def test_a_gap_that_is_due_when_it_is_first_seen_is_given_up_and_not_found(
+    sorter: StreamSorter, sweeper: Sweeper, listener: Listener
+) -> None:
+    sorter.set_policy("q", skip_after=0)
+    put(sorter, 0, 2, 4)
+    sweeper.sweep()
+    assert [kind for kind, *_ in listener.told()] == ["given_up", "given_up"]
+
+
+def test_a_gap_too_long_is_found_and_told_of_at_every_sweep_but_calls_nobody_back(
+    sorter: StreamSorter, sweeper: Sweeper, listener: Listener
+) -> None:
+    sorter.set_policy("q", skip_after=0)
+    put(sorter, 0, 10**6)
+    assert [len(sweeper.sweep().too_long) for _ in range(3)] == [1, 1, 1]
+    assert listener.told() == [("found", "q", range(1, 10**6), 0.0)]
+
+
+def test_a_callback_that_raises_stops_nothing_and_is_recorded(sorter: StreamSorter) -> None:
+    for queue in "abc":
+        put(sorter, 1, queue=queue)
+    called = []
+
+    def fail(event: GapEvent) -> None:
+        called.append(event.queue)
+        raise ValueError(event.queue)
+
+    done = Sweeper(sorter, on_gap=fail).sweep()
+    assert (sorted(called), sorted(done.waiting), done.failed) == (["a", "b", "c"], ["a", "b", "c"], [])
+    assert sorted((event.queue, str(error)) for event, error in done.callback_errors) == [
+        ("a", "a"),
+        ("b", "b"),
+        ("c", "c"),
+    ]
+
+
+def test_a_callback_may_put_what_is_missing(sorter: StreamSorter) -> None:
+    put(sorter, 0, 3)
+    done = Sweeper(sorter, on_gap=lambda event: put(sorter, *event.seqs) if event.kind == "found" else None).sweep()
+    assert (sorter.position("q"), done.callback_errors) == (3, [])

@@ -1,0 +1,281 @@
+"""Gap policies keep up with any number of losses: a gap is as old as the oldest message stored beyond it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stream_sort import GapPolicy, StreamSorter, Sweeper
+from stream_sort.core.message import MAX_SEQ
+from stream_sort.testing.clock import MovableClock
+from tests.unit.queues import beside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MINUTE = 60.0
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@pytest.fixture
+def sorter(clock: MovableClock) -> StreamSorter:
+    return StreamSorter.in_memory(clock=clock)
+
+
+def put(sorter: StreamSorter, seqs: Iterable[int], queue: str = "q") -> None:
+    sorter.put_many({"queue": queue, "seq": seq} for seq in seqs)
+
+
+def skipped(sorter: StreamSorter) -> list[range]:
+    return [gap.seqs for gap in Sweeper(sorter).sweep().skipped]
+
+
+def test_even_ids_do_not_take_a_policy_time_each(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=10)
+    put(sorter, range(2, 201, 2))
+    clock.move(10)
+    Sweeper(sorter).sweep()
+    assert sorter.position("q") == 200
+
+
+def test_a_hundred_thousand_slots_are_released_within_one_policy_time_and_one_sweep(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=10)
+    put(sorter, range(2, 100_001, 2))
+    clock.move(10)
+    done = Sweeper(sorter).sweep()
+    assert (len(done.skipped), sorter.position("q")) == (50_000, 100_000)
+
+
+def test_what_was_stored_a_week_ago_is_released_by_the_first_sweep(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, (0, 2, 4))
+    clock.move(7 * 86_400)
+    assert skipped(sorter) == [range(1, 2), range(3, 4)]
+    assert sorter.position("q") == 4
+
+
+def test_a_lossy_stream_stays_near_its_end_for_an_hour(sorter: StreamSorter, clock: MovableClock) -> None:
+    """10 messages a second, 1 % lost, skip after 30 s, a sweep a minute."""
+    sorter.set_policy("q", skip_after=30)
+    rate, lost_each, behind = 10, 100, 0
+    for minute in range(60):
+        for second in range(60):
+            first = (minute * 60 + second) * rate
+            put(sorter, (seq for seq in range(first, first + rate) if seq % lost_each != 50))
+            clock.move(1)
+        behind = max(behind, first + rate - 1 - sorter.position("q"))
+        Sweeper(sorter).sweep()
+    assert behind <= rate * (30 + 2 * MINUTE)
+    clock.move(30)
+    Sweeper(sorter).sweep()
+    assert sorter.position("q") == 60 * 60 * rate - 1
+
+
+def test_a_move_does_not_make_a_gap_younger(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, (0, 2, 4))
+    clock.move(29)
+    put(sorter, (1,))
+    clock.move(1)
+    assert skipped(sorter) == [range(3, 4)]
+
+
+def test_a_late_neighbour_does_not_shorten_the_time_of_a_gap(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, (0, 2))
+    clock.move(29)
+    put(sorter, (4,))
+    clock.move(1)
+    assert skipped(sorter) == [range(1, 2)]
+    clock.move(28)
+    assert skipped(sorter) == []
+    clock.move(1)
+    assert skipped(sorter) == [range(3, 4)]
+
+
+def test_a_gap_is_due_by_an_older_message_beyond_a_younger_one(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, (0, 6))
+    clock.move(29)
+    put(sorter, (2, 4, 8))
+    clock.move(1)
+    assert skipped(sorter) == [range(1, 2), range(3, 4), range(5, 6)]
+    assert sorter.position("q") == 6
+
+
+@pytest.mark.parametrize("behind", [-MINUTE, MINUTE])
+def test_clocks_that_differ_by_a_minute_skip_nothing_early_by_more_than_that(
+    sorter: StreamSorter, clock: MovableClock, behind: float
+) -> None:
+    sorter.set_policy("q", skip_after=300)
+    writer = beside(sorter, clock=MovableClock(clock() - behind))
+    put(writer, (0, 2, 4))
+    clock.move(300 - MINUTE - 1)
+    assert skipped(sorter) == []
+    clock.move(2 * MINUTE + 2)
+    assert skipped(sorter) == [range(1, 2), range(3, 4)]
+
+
+def test_a_tombstone_that_was_put_a_week_ago_makes_no_gap_old(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, (0,))
+    sorter.skip("q", [5])
+    clock.move(7 * 86_400)
+    done = Sweeper(sorter).sweep()
+    assert (done.skipped, done.waiting, done.gap_ages) == ([], [], {}), "nobody waits for these"
+    put(sorter, (3,))
+    clock.move(29)
+    assert skipped(sorter) == []
+    clock.move(1)
+    assert skipped(sorter) == [range(1, 3)]
+    assert sorter.position("q") == 3
+
+
+def test_a_seq_that_is_a_time_by_mistake_makes_no_other_gap_old(sorter: StreamSorter, clock: MovableClock) -> None:
+    """What lies beyond a gap that no policy skips says nothing about the gaps before it."""
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, (0, 10**12))
+    clock.move(3_600)
+    put(sorter, (2,))
+    done = Sweeper(sorter).sweep()
+    assert (done.skipped, done.gap_ages) == ([], {"q": 0.0})
+    clock.move(30)
+    assert skipped(sorter) == [range(1, 2)]
+
+
+def test_a_gap_before_a_message_without_a_time_is_as_old_as_the_sweep_that_first_saw_it(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, (0, 2, 1, 4))
+    forget_arrival(sorter, 4)
+    clock.move(40)
+    assert skipped(sorter) == []
+    clock.move(29)
+    assert skipped(sorter) == []
+    clock.move(1)
+    assert skipped(sorter) == [range(3, 4)]
+
+
+def test_a_message_without_a_time_makes_no_gap_old_that_it_does_not_hold_up(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, (0, 2))
+    clock.move(29)
+    put(sorter, (4,))
+    forget_arrival(sorter, 4)
+    clock.move(1)
+    assert skipped(sorter) == [range(1, 2)]
+
+
+def test_a_time_that_lies_ahead_counts_as_none(sorter: StreamSorter, clock: MovableClock) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(beside(sorter, clock=MovableClock(clock() + 86_400)), (0, 2))
+    Sweeper(sorter).sweep_all()
+    clock.move(30)
+    done = Sweeper(sorter).sweep_all()
+    assert [gap.seqs for gap in done.skipped] == [range(1, 2)]
+
+
+def forget_arrival(sorter: StreamSorter, seq: int) -> None:
+    """As if others had written it."""
+    slots = sorter.stores.items._tables.queue("q").slots  # type: ignore[attr-defined]
+    slots[seq] = replace(slots[seq], arrived_at=None)
+
+
+def counted(sorter: StreamSorter) -> Counter[str]:
+    """Counts the calls of the items table from now on."""
+    calls: Counter[str] = Counter()
+    items = sorter.stores.items
+    for name in ("page", "look", "skip", "highest"):
+        setattr(items, name, counting(calls, name, getattr(items, name)))
+    return calls
+
+
+def counting(calls: Counter[str], name: str, call: Any) -> Any:
+    def counted(*args: Any) -> Any:
+        calls[name] += 1
+        return call(*args)
+
+    return counted
+
+
+@pytest.mark.parametrize("slots", [2_000, 20_000])
+def test_a_walk_reads_one_page_for_a_hundred_slots_at_most(
+    sorter: StreamSorter, clock: MovableClock, slots: int
+) -> None:
+    sorter.set_policy("q", skip_after=10)
+    put(sorter, range(1, slots, 2))
+    clock.move(10)
+    calls = counted(sorter)
+    Sweeper(sorter).sweep()
+    assert sorter.position("q") == slots - 1
+    assert calls["page"] + calls["look"] <= slots / 100
+    assert calls["skip"] <= slots / 2 / 100
+
+
+@pytest.mark.parametrize("policy", ["wait", "skip after 86400 seconds"])
+def test_a_queue_whose_gap_is_known_not_to_be_due_costs_no_walk(
+    sorter: StreamSorter, clock: MovableClock, policy: str
+) -> None:
+    sorter.set_policy("q", policy)
+    put(sorter, range(1, 2_000, 2))
+    clock.move(60)
+    Sweeper(sorter).sweep()
+    calls = counted(sorter)
+    for age in (120, 180, 240):
+        clock.move(60)
+        assert Sweeper(sorter).sweep().gap_ages == {"q": age}
+    assert (calls["page"], calls["look"]) == (0, 3)
+
+
+def test_a_queue_that_moves_on_to_another_gap_is_measured_anew(sorter: StreamSorter, clock: MovableClock) -> None:
+    put(sorter, (0, 2))
+    clock.move(100)
+    put(sorter, (4,))
+    assert Sweeper(sorter).sweep().gap_ages == {"q": 100.0}
+    clock.move(10)
+    put(sorter, (1,))
+    assert Sweeper(sorter).sweep().gap_ages == {"q": 10.0}
+    assert sorter.explain("q").waiting_since == clock() - 10
+
+
+def test_a_policy_that_is_shortened_acts_at_the_next_sweep(sorter: StreamSorter, clock: MovableClock) -> None:
+    put(sorter, (0, 2, 4))
+    clock.move(60)
+    Sweeper(sorter).sweep()
+    sorter.set_policy("q", skip_after=30)
+    assert skipped(sorter) == [range(1, 2), range(3, 4)]
+
+
+def test_one_sweep_skips_up_to_a_gap_that_is_too_long_and_tells_of_that_one(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, (0, 2, 4, 10**6, 10**6 + 2))
+    clock.move(30)
+    done = Sweeper(sorter).sweep()
+    assert ([gap.seqs for gap in done.skipped], sorter.position("q")) == ([range(1, 2), range(3, 4)], 4)
+    assert [gap.seqs for gap in done.too_long] == [range(5, 10**6)]
+    assert (done.waiting, done.gap_ages) == (["q"], {"q": 30.0})
+
+
+def test_i7_a_queue_with_the_longest_gap_there_can_be_stops_no_sweep_and_is_explained(clock: MovableClock) -> None:
+    sorter = StreamSorter.in_memory(clock=clock, gap_policy=GapPolicy(0.0))
+    sorter.open("long", first_seq=-1)
+    put(sorter, (MAX_SEQ,), queue="long")
+    put(sorter, (1,), queue="other")
+    done = Sweeper(sorter).sweep()
+    assert ([gap.seqs for gap in done.too_long], done.failed) == ([range(-1, MAX_SEQ)], [])
+    assert sorter.position("other") == 1
+    assert sorter.explain("long").gaps == [range(-1, MAX_SEQ)]
