@@ -32,9 +32,13 @@ TRUST = {
 
 
 class DeployedStack:
-    """The stack `orders`. `denied` are pairs of action and part of an ARN that the simulator of IAM denies."""
+    """The stack `orders`. `denied` are pairs of action and part of an ARN that the simulator of IAM denies.
 
-    def __init__(self) -> None:
+    One that is not `mapped` can be written to: otherwise moto would start the functions, in containers.
+    """
+
+    def __init__(self, *, mapped: bool = True) -> None:
+        self._mapped = mapped
         self.resources: dict[str, tuple[str, str]] = {}
         self.parameters = {"QueueKey": "queue", "SeqKey": "seq", "FirstSeq": "0", "GapPolicy": "wait"}
         self.status = "CREATE_COMPLETE"
@@ -103,7 +107,7 @@ class DeployedStack:
                 Environment={"Variables": variables | {"STREAM_SORT_SEQ_KEY": "seq"}},
             )
             self._add(f"{step.title()}Function", step, "AWS::Lambda::Function")
-        for step, source in SOURCES:
+        for step, source in SOURCES if self._mapped else ():
             self.map(step, source, Enabled=step != "advance")
 
     def keep_backups(self, table: str, *, on: bool) -> None:
@@ -139,6 +143,20 @@ class DeployedStack:
             ComparisonOperator="GreaterThanThreshold",
         )
         self._add("ParkedAlarm", "orders-ParkedAlarm", "AWS::CloudWatch::Alarm")
+
+    def read_kinesis(self) -> str:
+        """Give the stack a Kinesis stream, with the bucket and the queue of its failures; the stream's ARN."""
+        kinesis = self.client("kinesis")
+        kinesis.create_stream(StreamName="source", ShardCount=1)
+        arn: str = kinesis.describe_stream_summary(StreamName="source")["StreamDescriptionSummary"]["StreamARN"]
+        self.arns["Source"] = self.parameters["KinesisSource"] = arn
+        self.client("s3").create_bucket(
+            Bucket="kept", CreateBucketConfiguration={"LocationConstraint": WHERE["region_name"]}
+        )
+        self._add("KinesisFailuresBucket", "kept", "AWS::S3::Bucket")
+        url = self.client("sqs").create_queue(QueueName="KinesisFailures")["QueueUrl"]
+        self._add("KinesisFailures", url, "AWS::SQS::Queue")
+        return arn
 
     def _add(self, name: str, called: str, kind: str) -> None:
         self.resources[name] = (called, kind)
@@ -180,7 +198,7 @@ class DeployedStack:
         return 200, f"<{action}Response><{action}Result>{result}</{action}Result></{action}Response>"
 
     def _described(self) -> str:
-        outputs = {name: called for name, (called, kind) in self.resources.items() if "Queue" not in kind}
+        outputs = {f"{name}Url" if "Queue" in kind else name: called for name, (called, kind) in self.resources.items()}
         told = _pairs("Output", outputs), _pairs("Parameter", self.parameters)
         inner = f"<Outputs>{told[0]}</Outputs><Parameters>{told[1]}</Parameters>"
         named = f"<StackName>orders</StackName><StackStatus>{self.status}</StackStatus>"

@@ -228,19 +228,51 @@ def test_a_schedule_that_starts_nothing_is_found(stack: DeployedStack) -> None:
 @pytest.mark.parametrize(
     ("name", "then"),
     [
-        ("EnqueueDeadLetters", "aws sqs start-message-move-task --source-arn"),
-        ("RetryDeadLetters", "aws sqs purge-queue --queue-url"),
-        ("StreamFailures", "aws sqs purge-queue --queue-url"),
+        ("EnqueueDeadLetters", "stream-sort dead-letters redrive --all --stack orders"),
+        ("RetryDeadLetters", "aws sqs start-message-move-task --source-arn"),
+        ("StreamFailures", "stream-sort dead-letters redrive --all --stack orders"),
     ],
 )
-def test_what_lies_in_dead_letter_queues_is_counted(name: str, then: str, stack: DeployedStack) -> None:
+def test_what_lies_in_dead_letter_queues_is_counted_and_purged_by_nobody(
+    name: str, then: str, stack: DeployedStack
+) -> None:
     url = stack.resources[name][0]
     stack.client("sqs").send_message(QueueUrl=url, MessageBody="{}")
     level, area, text, remedy = only(stack.doctor())
     assert (level, area) == ("WARN", "dead letters")
     assert text.startswith(f"{name} holds 1 ")
     assert then in remedy
+    assert "purge" not in remedy
     assert "/stream-sort/orders/" in remedy
+
+
+def test_a_mapping_that_gives_records_of_kinesis_up_without_keeping_them_is_found(stack: DeployedStack) -> None:
+    stack.read_kinesis()
+    destination = {"OnFailure": {"Destination": stack.arns["StreamFailures"]}}
+    stack.map("enqueue", "Source", DestinationConfig=destination)
+    level, area, text, remedy = only(stack.doctor(code=1))
+    assert (level, area) == ("FAIL", "mappings")
+    assert text.startswith("enqueue on the stream of KinesisSource gives records up without keeping them")
+    assert remedy.endswith("make deploy")
+    stack.client("lambda").delete_event_source_mapping(UUID=stack.mappings["enqueue", "Source"])
+    stack.map("enqueue", "Source", DestinationConfig={"OnFailure": {"Destination": "arn:aws:s3:::kept"}})
+    assert stack.doctor() == []
+
+
+def test_what_lambda_gave_up_on_of_kinesis_is_told(stack: DeployedStack) -> None:
+    stack.read_kinesis()
+    stack.map("enqueue", "Source", DestinationConfig={"OnFailure": {"Destination": "arn:aws:s3:::kept"}})
+    stack.client("sqs").send_message(QueueUrl=stack.resources["KinesisFailures"][0], MessageBody="{}")
+    level, area, text, remedy = only(stack.doctor())
+    assert (level, area) == ("WARN", "dead letters")
+    assert text.startswith("KinesisFailures holds 1 ")
+    assert "stream-sort dead-letters redrive --all --stack orders" in remedy
+
+
+def test_a_mapping_of_kinesis_that_is_gone_is_made_again_with_the_bucket(stack: DeployedStack) -> None:
+    stack.read_kinesis()
+    found = only(stack.doctor(code=1))
+    assert found[2] == "enqueue on the stream of KinesisSource: there is no such event source mapping"
 
 
 def test_an_alarm_is_told_with_its_own_advice(stack: DeployedStack) -> None:

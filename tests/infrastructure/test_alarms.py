@@ -15,12 +15,12 @@ from stream_sort.cli.lazy_group import COMMANDS, load
 ROOT = Path(__file__).parents[2]
 METRICS = {name: value for name, value in vars(telemetry).items() if name.isupper() and isinstance(value, str)}
 OF_AWS = {
-    "AWS/Lambda": {"IteratorAge", "Errors", "Throttles"},
+    "AWS/Lambda": {"IteratorAge", "Errors", "Throttles", "DestinationDeliveryFailures"},
     "AWS/SQS": {"ApproximateNumberOfMessagesVisible"},
     "AWS/DynamoDB": {"WriteThrottleEvents"},
 }
 # Commands with commands of their own.
-GROUPS = ("parked", "dead", "late", "consumers")
+GROUPS = ("parked", "dead", "dead-letters", "late", "consumers")
 STEPS = ("enqueue", "advance", "process", "sweep")
 WATCHED = {
     "IteratorAge",
@@ -31,6 +31,7 @@ WATCHED = {
     "Conflicts",
     "ConsumerLag",
     "ApproximateNumberOfMessagesVisible",
+    "DestinationDeliveryFailures",
     "Errors",
     "Throttles",
     "WriteThrottleEvents",
@@ -78,7 +79,7 @@ def test_every_function_table_and_dead_letter_queue_is_watched(alarms: dict[str,
             assert (metric, json.dumps({"Ref": f"{step.title()}Function"})) in seen
     for table in ("ItemsTable", "CursorTable", "ControlTable"):
         assert ("WriteThrottleEvents", json.dumps({"Ref": table})) in seen
-    for queue in ("EnqueueDeadLetters", "RetryDeadLetters", "StreamFailures"):
+    for queue in ("EnqueueDeadLetters", "RetryDeadLetters", "StreamFailures", "KinesisFailures"):
         name = json.dumps({"Fn::GetAtt": [queue, "QueueName"]})
         assert ("ApproximateNumberOfMessagesVisible", name) in seen
 
@@ -117,7 +118,7 @@ def test_alarms_name_commands_that_there_are_and_no_python(alarms: dict[str, dic
     for name, alarm in alarms.items():
         told = alarm["AlarmDescription"]
         text = told["Fn::Sub"] if isinstance(told, dict) else told
-        named = re.findall(r"stream-sort ([a-z]+)( [a-z]+)?", text)
+        named = re.findall(r"stream-sort ([a-z-]+)( [a-z]+)?", text)
         assert all(command in COMMANDS for command, _ in named), name
         for command, inner in named:
             assert command not in GROUPS or inner.strip() in load(command).commands, name
@@ -125,6 +126,18 @@ def test_alarms_name_commands_that_there_are_and_no_python(alarms: dict[str, dic
         assert not re.search(r"\w\(", text), name
         # More than that is cut by CloudWatch.
         assert len(text) <= 1024, name
+
+
+def test_no_alarm_says_that_nothing_is_lost_where_only_kinesis_has_it(alarms: dict[str, dict[str, Any]]) -> None:
+    told = alarms["KinesisFailuresAlarm"]["AlarmDescription"]["Fn::Sub"]
+    assert "in no queue" in told
+    assert "dead-letters redrive" in told
+    told = alarms["StreamFailuresAlarm"]["AlarmDescription"]["Fn::Sub"]
+    assert "tables' streams" in told
+
+
+def test_no_alarm_has_anything_purged(alarms: dict[str, dict[str, Any]]) -> None:
+    assert "purge" not in json.dumps(alarms).lower()
 
 
 def test_the_dashboard_shows_metrics_that_somebody_publishes(resources: dict[str, Any]) -> None:

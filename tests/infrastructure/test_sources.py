@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-FAILURES = {"OnFailure": {"Destination": {"Fn::GetAtt": ["StreamFailures", "Arn"]}}}
+FAILURES = {
+    "AdvanceFunctionItems": "StreamFailures",
+    "ProcessFunctionCursor": "StreamFailures",
+    "EnqueueKinesisMapping": "KinesisFailuresBucket",
+}
 STREAMS = {
     "AdvanceFunctionItems": {"Fn::GetAtt": ["ItemsTable", "StreamArn"]},
     "ProcessFunctionCursor": {"Fn::GetAtt": ["CursorTable", "StreamArn"]},
@@ -42,21 +46,52 @@ def test_a_stream_is_read_from_its_beginning_and_never_held_up_for_ever(name: st
     properties = mapping(resources, name)
     assert properties["StartingPosition"] == "TRIM_HORIZON"
     assert properties["BisectBatchOnFunctionError"] is True
-    assert 1 <= properties["MaximumRetryAttempts"] <= 100
-    assert properties["DestinationConfig"] == FAILURES
+    assert 1 <= properties["MaximumRetryAttempts"] <= 1000
+    assert properties["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": [FAILURES[name], "Arn"]}}}
     assert properties["ParallelizationFactor"]
-    assert properties.get("MaximumRecordAgeInSeconds", 60) >= 60
 
 
-@pytest.mark.parametrize("name", [name for name in STREAMS if name != "EnqueueKinesisMapping"])
-def test_a_wake_is_given_up_after_hours_at_most_because_the_sweep_wakes_too(
+def test_a_wake_of_process_is_given_up_after_hours_at_most_because_the_sweep_wakes_too(
+    resources: dict[str, Any],
+) -> None:
+    assert 60 <= mapping(resources, "ProcessFunctionCursor")["MaximumRecordAgeInSeconds"] <= 6 * 3600
+
+
+@pytest.mark.parametrize("name", ["EnqueueKinesisMapping", "AdvanceFunctionItems"])
+def test_an_outage_of_minutes_does_not_make_lambda_give_up_what_nobody_else_looks_for(
     name: str, resources: dict[str, Any]
 ) -> None:
-    assert mapping(resources, name)["MaximumRecordAgeInSeconds"] <= 6 * 3600
+    properties = mapping(resources, name)
+    assert properties["MaximumRetryAttempts"] >= 1000
+    # A limit of age gives old records up untried, where a stream is read from its beginning.
+    assert properties["MaximumRecordAgeInSeconds"] == -1
 
 
-def test_a_kinesis_record_is_kept_as_long_as_the_stream_keeps_it(resources: dict[str, Any]) -> None:
-    assert "MaximumRecordAgeInSeconds" not in mapping(resources, "EnqueueKinesisMapping")
+def test_a_batch_of_kinesis_that_is_given_up_is_kept_with_its_records(
+    resources: dict[str, Any], template: dict[str, Any]
+) -> None:
+    bucket = resources[FAILURES["EnqueueKinesisMapping"]]
+    # A queue or a topic would get the places of the records only.
+    assert bucket["Type"] == "AWS::S3::Bucket"
+    assert "LifecycleConfiguration" not in bucket["Properties"]
+    made = template["Resources"]["KinesisFailuresBucket"]
+    assert made["DeletionPolicy"] == made["UpdateReplacePolicy"] == "Retain"
+    assert all(bucket["Properties"]["PublicAccessBlockConfiguration"].values())
+
+
+def test_a_batch_of_kinesis_that_is_given_up_is_noted_in_a_queue_of_its_own(resources: dict[str, Any]) -> None:
+    told = resources["KinesisFailuresBucket"]["Properties"]["NotificationConfiguration"]
+    # Not to a queue: S3 sends a first note of nothing there, which would raise the alarm of every new stack.
+    assert told == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    rule = resources["KinesisFailuresRule"]["Properties"]
+    assert rule["EventPattern"]["detail"] == {"bucket": {"name": [{"Ref": "KinesisFailuresBucket"}]}}
+    assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": ["KinesisFailures", "Arn"]}]
+    (allowed,) = resources["KinesisFailuresPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
+    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": {"Fn::GetAtt": ["KinesisFailuresRule", "Arn"]}}}
+    names = [name for name in resources if name.startswith("KinesisFailures") and name != "KinesisFailuresAlarm"]
+    assert len(names) == 5
+    assert {resources[name]["Condition"] for name in names} == {"FromKinesis"}
 
 
 def test_batches_of_sqs_over_ten_have_a_window(resources: dict[str, Any]) -> None:
@@ -132,7 +167,7 @@ def test_the_sweep_ends_before_its_next_run_and_is_not_repeated(resources: dict[
     rules = {
         one["Properties"]["ScheduleExpression"]["Ref"]
         for one in resources.values()
-        if one["Type"] == "AWS::Events::Rule"
+        if one["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in one["Properties"]
     }
     assert rules == {"SweepSchedule", "SweepAllSchedule"}
 

@@ -88,11 +88,17 @@ def _table_arns(tables: Mapping[str, Table]) -> Arns:
     return arns
 
 
+def _bucket_arns(resources: Resources, neighbour: str) -> Arns:
+    """Buckets are named by their names alone; the partition is that of an ARN beside them."""
+    partition = neighbour.split(":")[1]
+    return {name: f"arn:{partition}:s3:::{called}" for name, called in resources.of_kind("AWS::S3::Bucket").items()}
+
+
 def _mappings(aws: Aws, resources: Resources, arns: Arns) -> Iterator[Finding]:
     wanted = list(mappings.MAPPINGS)
     if kinesis := aws.parameter("KinesisSource", ""):
         wanted.append(mappings.KINESIS)
-        arns = arns | {f"{mappings.KINESIS.source}/stream": kinesis}
+        arns = arns | _bucket_arns(resources, kinesis) | {f"{mappings.KINESIS.source}/stream": kinesis}
     listed: dict[str, list[dict[str, Any]]] = {}
     for one in wanted:
         function = resources.ids.get(function_of(one.step))
@@ -102,7 +108,7 @@ def _mappings(aws: Aws, resources: Resources, arns: Arns) -> Iterator[Finding]:
             )
         source = one.source + "/stream" * one.is_stream
         if source in arns:
-            request = one.request(function, arns[source], arns.get("StreamFailures"), aws)
+            request = one.request(function, arns[source], arns.get(one.failures), aws)
             yield from mappings.check_mapping(one, request, listed.get(one.step, []), aws)
         else:
             yield not_checked("mappings", f"{one.told}: where that is, is not known, see above")

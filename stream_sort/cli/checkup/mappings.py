@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
 from stream_sort.cli.checkup.functions import logs_of
-from stream_sort.cli.checkup.remedies import map_again, restore
+from stream_sort.cli.checkup.remedies import map_again, restore, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,20 +18,23 @@ PARTIAL = "ReportBatchItemFailures"
 TROUBLE = ("PROBLEM", "FAILED")
 PASSING = {"Creating", "Enabling", "Updating"}
 # Of every stream's mapping, and the default of the parameter Parallelization.
-STREAM = {"StartingPosition": "TRIM_HORIZON", "BisectBatchOnFunctionError": True, "MaximumRetryAttempts": 20}
+STREAM = {"StartingPosition": "TRIM_HORIZON", "BisectBatchOnFunctionError": True}
+# Of those whose records nobody else looks for.
+FOR_HOURS = {"MaximumRetryAttempts": 1_000, "MaximumRecordAgeInSeconds": -1}
 PARALLEL = "4"
 
 
 class Wanted(NamedTuple):
     """A mapping that the template makes: who reads what, and how; a test compares it with the template.
 
-    `switch` is the parameter that must be Enabled for it.
+    `switch` is the parameter that must be Enabled for it, `failures` what keeps the records that Lambda gives up on.
     """
 
     step: str
     source: str
     how: Mapping[str, Any]
     switch: str = ""
+    failures: str = "StreamFailures"
 
     @property
     def is_stream(self) -> bool:
@@ -62,20 +65,23 @@ MAPPINGS = (
     Wanted(
         "advance",
         "ItemsTable",
-        STREAM | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1, "MaximumRecordAgeInSeconds": 21_600},
+        STREAM | FOR_HOURS | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1},
         switch="AdvanceTrigger",
     ),
     Wanted(
         "process",
         "CursorTable",
-        STREAM | {"BatchSize": 100, "MaximumBatchingWindowInSeconds": 0, "MaximumRecordAgeInSeconds": 3_600},
+        STREAM
+        | {"BatchSize": 100, "MaximumBatchingWindowInSeconds": 0}
+        | {"MaximumRetryAttempts": 20, "MaximumRecordAgeInSeconds": 3_600},
     ),
     Wanted("process", "RetryQueue", {"BatchSize": 10}),
 )
 KINESIS = Wanted(
     "enqueue",
     "KinesisSource",
-    STREAM | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1, "ParallelizationFactor": 10},
+    STREAM | FOR_HOURS | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1, "ParallelizationFactor": 10},
+    failures="KinesisFailuresBucket",
 )
 
 
@@ -95,6 +101,7 @@ def check_mapping(
         yield _missing(wanted, request, found, aws)
         return
     wrong = [*_state(wanted, one, aws), *_answers(wanted, one, aws), *_result(wanted, one, aws)]
+    wrong += _gives_up(wanted, one, aws)
     yield from wrong or [ok(AREA, f"{wanted.told} is {one.get('State')}: {_well(wanted, one, aws)}")]
 
 
@@ -144,3 +151,11 @@ def _result(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Findin
     said = one.get("LastProcessingResult") or ""
     if said.upper().startswith(TROUBLE):
         yield fail(AREA, f"{wanted.told}: {said}", logs_of(wanted.step, aws))
+
+
+def _gives_up(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
+    """Find a mapping of Kinesis that loses good records: only a bucket keeps them, a queue gets their places."""
+    kept = one.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", "")
+    if wanted.source == KINESIS.source and ":s3:" not in kept:
+        told = f"{wanted.told} gives records up without keeping them, after {one.get('MaximumRetryAttempts')} tries"
+        yield fail(AREA, told, update(aws))

@@ -18,8 +18,11 @@ LETTERS, ALARMS = "dead letters", "alarms"
 QUEUES = {
     "EnqueueDeadLetters": ("bodies that could not be stored", "enqueue"),
     "RetryDeadLetters": ("wakes that failed again and again", "process"),
-    "StreamFailures": ("stream records that Lambda gave up on", "process"),
+    "StreamFailures": ("places in the tables' streams that Lambda gave up on", "process"),
+    "KinesisFailures": ("notes of Kinesis records that Lambda gave up on; the bucket beside it keeps them", "enqueue"),
 }
+# Wakes, which go back to where they came from. All others are for stream-sort dead-letters.
+WAKES = "RetryDeadLetters"
 
 
 def check_letters(name: str, url: str, attributes: Mapping[str, str] | None, aws: Aws) -> Iterator[Finding]:
@@ -32,13 +35,19 @@ def check_letters(name: str, url: str, attributes: Mapping[str, str] | None, aws
     if not count:
         yield ok(LETTERS, f"{name} is empty")
         return
-    look = logs_of(step, aws)
-    if name == "EnqueueDeadLetters":
-        then = aws.command("sqs", "start-message-move-task", "--source-arn", attributes.get("QueueArn", url))
-    else:
-        # The tables know what is due, and the sweep wakes it.
-        then = aws.command("sqs", "purge-queue", "--queue-url", url)
-    yield warn(LETTERS, f"{name} holds {count:,} {what}", f"see why: {look}; once mended: {then}")
+    yield warn(
+        LETTERS, f"{name} holds {count:,} {what}", f"see why: {_then(name, step, attributes.get('QueueArn', url), aws)}"
+    )
+
+
+def _then(name: str, step: str, arn: str, aws: Aws) -> str:
+    """Name the commands that show what a queue holds and try it again. None deletes what nobody looked at."""
+    if name == WAKES:
+        again = aws.command("sqs", "start-message-move-task", "--source-arn", arn)
+        return f"{logs_of(step, aws)}; once mended, wake them again: {again}"
+    command = aws.connection.command
+    redrive = command("dead-letters", "redrive", options=["--all"])
+    return f"{command('dead-letters', 'list')} and {logs_of(step, aws)}; once mended: {redrive}"
 
 
 def check_alarms(found: Sequence[Mapping[str, Any]], names: Mapping[str, str], aws: Aws) -> Iterator[Finding]:
