@@ -32,7 +32,7 @@ def answer_request(
         reason = "send messages with POST: one as a JSON object, or a list of them"
         return _response(NOT_ALLOWED, {"error": "MethodNotAllowed", "reason": reason}, {"allow": "POST"})
     try:
-        messages = read_body(_body(event), keys)
+        messages = read_body(request_body(event), keys)
     except InvalidInput as error:
         return _response(BAD_REQUEST, told(error))
     receipts = put(messages)
@@ -41,7 +41,8 @@ def answer_request(
     return _response(status, receipts.answer(), retry)
 
 
-def _body(event: dict[str, Any]) -> str | bytes:
+def request_body(event: dict[str, Any]) -> str | bytes:
+    """Return the body of a request, or raise InvalidInput."""
     body = event.get("body")
     if not isinstance(body, str) or not body:
         raise InvalidInput("the request has no body; it must be a message as a JSON object, or a list of them")

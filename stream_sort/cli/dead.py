@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 NOUN, DISCARDED = "dead letter", "discarded message"
 
-app = typer.Typer(help="Messages that a consumer gave up on.", no_args_is_help=True)
+HELP = "Messages that a consumer gave up on. What could not even be stored: stream-sort dead-letters."
+
+app = typer.Typer(help=HELP, no_args_is_help=True)
 
 OneQueue = Annotated[str | None, typer.Argument(metavar="QUEUE", help="The queue.", show_default=False)]
 OneSeq = Annotated[int | None, typer.Argument(metavar="SEQ", help="Only this message of it.", show_default=False)]

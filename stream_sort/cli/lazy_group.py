@@ -46,6 +46,7 @@ COMMANDS = {
     "recover": Deferred("cursor_rows", "Put back a lost cursor row."),
     "parked": Deferred("parked", "Queues that a consumer cannot get past for now."),
     "dead": Deferred("dead", "Messages that a consumer gave up on."),
+    "dead-letters": Deferred("dead_letters", "What could not be stored, from whichever source."),
     "late": Deferred("late", "Messages that came after their seqs were skipped."),
     "consumers": Deferred("consumers", "Who reads the queues, and how far each is."),
     "trim": Deferred("consumers", "Delete old messages of a queue, for good."),

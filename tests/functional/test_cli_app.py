@@ -36,7 +36,7 @@ def test_every_command_has_help(name: str) -> None:
     assert f"Usage: stream-sort {name}" in Line().run(name, "--help").stdout
 
 
-@pytest.mark.parametrize("group", ["parked", "dead", "late", "consumers", "local"])
+@pytest.mark.parametrize("group", ["parked", "dead", "dead-letters", "late", "consumers", "local"])
 def test_the_list_of_a_groups_commands_cuts_no_sentence(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     listed = Line().run(group, "--help").stdout.partition("Commands:")[2]

@@ -69,6 +69,7 @@ ELSEWHERE = {
     "local": "local_stack/test_local_command.py",
     "demo": "local_stack/test_demo.py",
     "doctor": "functional/test_cli_doctor_stack.py",
+    "dead-letters": "functional/test_cli_dead_letters.py",
     "report": "functional/test_cli_report.py",
     "cost": "functional/test_cli_cost.py",
     "open": "functional/test_cli_cursor_rows.py",

@@ -1,0 +1,213 @@
+"""`stream-sort dead-letters`: what could not be stored. What a consumer gave up on is under `stream-sort dead`."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stream_sort.cli.choice import counted, moment, some_of
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, json_line, print_json, say, show_table, tell
+from stream_sort.cli.refused import LOOK, WORK, Kept, every, named, sources_of
+from stream_sort.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.cli.refused import Source
+    from stream_sort.cli.refused_redrive import Tried
+
+HELP = "What could not be stored, from whichever source. What a consumer gave up on: stream-sort dead."
+
+app = typer.Typer(help=HELP, no_args_is_help=True)
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="As `list` shows them.", show_default=False)]
+SomeIds = Annotated[list[str], typer.Argument(metavar="ID", help="As `list` shows them.", show_default=False)]
+QueueUrl = Annotated[
+    str | None,
+    typer.Option("--queue-url", metavar="URL", help="Only this SQS queue, such as one of your own."),
+]
+Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many to show at most.")]
+
+
+@app.command("list")
+@connected
+def list_refused(
+    connection: Connection, *, queue_url: QueueUrl = None, limit: Limit = 100, as_json: Json = False
+) -> None:
+    """Show what could not be stored, and why.
+
+    Looks into the queue EnqueueDeadLetters, the bucket with what Lambda gave up on of Kinesis, and the places that it
+    gave up on in the tables' streams. What is looked at is hidden from others meanwhile, for a minute at most.
+
+    Example: stream-sort dead-letters list --stack orders
+    """
+    with sources_of(connection, queue_url) as sources:
+        found = [one for _, one in islice(every(sources, LOOK), limit + 1)]
+    shown = found[:limit]
+    if as_json:
+        print_json([_told(one, connection) for one in shown])
+    elif shown:
+        rows = [
+            (one["id"], one["source"], moment(one["since"]), one["messages"], one["reason"])
+            for one in (_told(one, connection) for one in shown)
+        ]
+        show_table(("id", "kept in", "since", "messages", "reason"), rows)
+    else:
+        say(f"nothing is kept in {_names(sources)}")
+    if len(found) > limit:
+        tell(f"there are more than {limit:,}; --limit shows more of them")
+
+
+@app.command()
+@connected
+def show(connection: Connection, ids: SomeIds, *, queue_url: QueueUrl = None, as_json: Json = False) -> None:
+    """Show some of them whole.
+
+    The reason, and the messages or, if there are none, the body as it was kept.
+
+    Example: stream-sort dead-letters show 5fea7756-0ea4-451a-a703-a558b933e274 --stack orders
+    """
+    with sources_of(connection, queue_url) as sources:
+        found = [one for _, one in named(sources, ids, LOOK)]
+    if as_json:
+        print_json([_told(one, connection) | {"content": _content(one), "body": one.body} for one in found])
+        return
+    for one in found:
+        told = _told(one, connection)
+        say(f"{one.id}: {told['what']}, in {one.source} since {moment(one.since)}")
+        say(f"reason: {told['reason']}")
+        if told["problem"]:
+            say(f"cannot be stored as it is: {told['problem']}")
+        for message in one.event.messages:
+            say(json_line(message))
+        if not one.event.messages:
+            say(one.body)
+
+
+@app.command()
+@connected
+def redrive(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    ids: Ids = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be stored; change nothing.")] = False,
+    queue_url: QueueUrl = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Store what could not be stored before.
+
+    Takes off whatever is wrapped around it, puts its messages, and deletes it from its queue or bucket once all of them
+    are stored: accepted, duplicate or late. What is not, such as a conflict, is left and told with the reason; then the
+    exit code is 1. Places in the tables' streams hold no message: their queues are advanced or woken. Ctrl-C loses
+    nothing: what was stored and not yet deleted is a duplicate the next time.
+
+    Example: stream-sort dead-letters redrive --all --stack orders --yes
+    """
+    from stream_sort.cli.refused_redrive import Redrive  # noqa: PLC0415  # as all imports of commands
+
+    if bool(ids) == everything:
+        raise InvalidInput("which of them? Give their ids, as stream-sort dead-letters list shows them, or --all")
+    redrive = Redrive(connection)
+    with sources_of(connection, queue_url) as sources:
+        found = every(sources, WORK) if ids is None or everything else named(sources, ids, WORK)
+        if dry_run:
+            _show_tried([redrive.check(one) for _, one in found], as_json=as_json)
+            return
+        which = some_of(ids) if ids else "all that is kept"
+        confirm(f"Redrive {which} in {_names(sources)}. What is stored then is deleted there.", yes)
+        tried: list[Tried] = []
+        try:
+            for some in redrive.try_all(found):
+                tried += some
+            _tidy(sources)
+        except BaseException:
+            # What was done is told, whatever ended it.
+            if tried:
+                _show(tried, as_json=as_json)
+            raise
+    _show_tried(tried, as_json=as_json)
+
+
+@app.command()
+@connected
+def discard(
+    connection: Connection, ids: SomeIds, *, queue_url: QueueUrl = None, yes: Yes = False, as_json: Json = False
+) -> None:
+    """Delete some of them for good.
+
+    Only for what can never be stored, and was looked at: it is nowhere else. What is deleted is printed.
+
+    Example: stream-sort dead-letters discard 5fea7756-0ea4-451a-a703-a558b933e274 --stack orders --yes
+    """
+    with sources_of(connection, queue_url) as sources:
+        found = list(named(sources, ids, WORK))
+        for _, one in found:
+            tell(f"{one.id}: {_told(one, connection)['reason']}")
+        confirm(f"Delete {counted(len(found), 'dead letter')} for good.", yes)
+        for source, one in found:
+            source.delete([one])
+        _tidy(sources)
+    if as_json:
+        print_json([_told(one, connection) | {"content": _content(one), "body": one.body} for _, one in found])
+        return
+    for _, one in found:
+        say(f"discarded: {one.id}: {one.body}")
+
+
+def _told(one: Kept, connection: Connection) -> dict[str, Any]:
+    """One of them as JSON, without what it holds."""
+    event = one.event
+    problem = event.problem(connection.sorter.options.keys)
+    return {
+        "id": one.id,
+        "source": one.source,
+        "what": str(event.wrapping),
+        "since": one.since,
+        "messages": len(event.messages),
+        "reason": event.reason or problem or "not noted; the log of enqueue says why",
+        "problem": problem,
+        "place": event.place,
+    }
+
+
+def _content(one: Kept) -> list[Any]:
+    return one.event.messages
+
+
+def _names(sources: Sequence[Source]) -> str:
+    return " and ".join(source.name for source in sources)
+
+
+def _tidy(sources: Sequence[Source]) -> None:
+    for source in sources:
+        source.tidy()
+
+
+def _show_tried(tried: list[Tried], *, as_json: bool) -> None:
+    """Show what came of it; exit code 1 if something is left."""
+    from stream_sort.cli.refused_redrive import LEFT  # noqa: PLC0415  # as all imports of commands
+
+    _show(tried, as_json=as_json)
+    if any(one.outcome == LEFT for one in tried):
+        raise typer.Exit(FAILED)
+
+
+def _show(tried: list[Tried], *, as_json: bool) -> None:
+    if as_json:
+        print_json(tried)
+        return
+    if not tried:
+        say("there is nothing to redrive")
+        return
+    columns = ("id", "outcome", "messages", "accepted", "duplicates", "late", "error")
+    show_table(columns, map(_row, tried))
+
+
+def _row(one: Tried) -> tuple[str | int | Styled, ...]:
+    outcome = Styled(one.outcome, "red" if one.error else "green")
+    return one.id, outcome, one.messages, one.accepted, one.duplicates, one.late, one.error

@@ -1,0 +1,230 @@
+"""Where refused events are kept: queues and a bucket. What is received is hidden, and shown again at the end."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote_plus
+
+from stream_sort.aws_lambda.refused_events import RefusedEvent, unwrap
+from stream_sort.core.json_text import loads
+from stream_sort.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from stream_sort.cli.connection import Connection
+    from stream_sort.core.message import KeyNames
+
+# As many as SQS hands out, or takes, at once.
+PAGE = 10
+# How long what was received stays hidden if nobody lives to show it again.
+LOOK, WORK = 60, 300
+# A poll that waits asks all of SQS's servers; one that does not may find nothing where there is something.
+WAIT = 1
+NOT_THERE = frozenset({"404", "NoSuchKey", "NotFound"})
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A refused event where it is kept. `id` names it in commands, `handle` in its source."""
+
+    id: str
+    source: str
+    since: float | None
+    event: RefusedEvent
+    body: str
+    handle: str
+
+
+class Source(Protocol):
+    """Something that keeps refused events."""
+
+    name: str
+
+    def kept(self, hide: int) -> Iterator[Kept]:
+        """Go through what it keeps; each is hidden from others for so many seconds, or until the end."""
+
+    def delete(self, some: Iterable[Kept]) -> None:
+        """Delete events for good."""
+
+    def tidy(self) -> None:
+        """Delete what only speaks of events that are deleted."""
+
+    def close(self) -> None:
+        """Show again what was hidden and not deleted."""
+
+
+@dataclass
+class QueueSource:
+    """An SQS queue."""
+
+    name: str
+    url: str
+    client: Any
+    keys: KeyNames
+    hidden: dict[str, str] = field(default_factory=dict)
+
+    def kept(self, hide: int) -> Iterator[Kept]:
+        """See Source. Ends where only what was seen before comes again: it took longer than it could be hidden."""
+        seen: set[str] = set()
+        while page := self._receive(hide):
+            self.hidden |= {one["MessageId"]: one["ReceiptHandle"] for one in page}
+            fresh = [one for one in page if one["MessageId"] not in seen]
+            seen |= {one["MessageId"] for one in page}
+            if not fresh:
+                return
+            yield from map(self._opened, fresh)
+
+    def delete(self, some: Iterable[Kept]) -> None:
+        """See Source."""
+        for page in _pages(list(some)):
+            # The handle of the last receive, should it have come twice.
+            entries = self._entries({one.id: self.hidden.get(one.id, one.handle) for one in page})
+            answer = self.client.delete_message_batch(QueueUrl=self.url, Entries=entries)
+            failed = {int(one["Id"]) for one in answer.get("Failed", ())}
+            for number, one in enumerate(page):
+                if number not in failed:
+                    self.hidden.pop(one.id, None)
+
+    def tidy(self) -> None:
+        """See Source."""
+
+    def close(self) -> None:
+        """See Source."""
+        for page in _pages(list(self.hidden.items())):
+            entries = [one | {"VisibilityTimeout": 0} for one in self._entries(dict(page))]
+            self.client.change_message_visibility_batch(QueueUrl=self.url, Entries=entries)
+            for name, _ in page:
+                self.hidden.pop(name)
+
+    def _receive(self, hide: int) -> list[dict[str, Any]]:
+        answer = self.client.receive_message(
+            QueueUrl=self.url,
+            MaxNumberOfMessages=PAGE,
+            VisibilityTimeout=hide,
+            WaitTimeSeconds=WAIT,
+            AttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        )
+        found: list[dict[str, Any]] = answer.get("Messages", [])
+        return found
+
+    def _opened(self, one: dict[str, Any]) -> Kept:
+        attributes = {
+            name: value["StringValue"]
+            for name, value in one.get("MessageAttributes", {}).items()
+            if "StringValue" in value
+        }
+        sent = one.get("Attributes", {}).get("SentTimestamp")
+        since = int(sent) / 1000 if sent else None
+        event = unwrap(one["Body"], attributes, self.keys)
+        return Kept(one["MessageId"], self.name, since, event, one["Body"], one["ReceiptHandle"])
+
+    def _entries(self, handles: dict[str, str]) -> list[dict[str, Any]]:
+        return [{"Id": str(number), "ReceiptHandle": handle} for number, handle in enumerate(handles.values())]
+
+
+@dataclass
+class BucketSource:
+    """A bucket with an object for each batch, and the queue that has a note of each."""
+
+    name: str
+    bucket: str
+    client: Any
+    keys: KeyNames
+    notes: QueueSource | None = None
+
+    def kept(self, hide: int) -> Iterator[Kept]:  # noqa: ARG002  # objects are not hidden: the same batch twice does no harm
+        """See Source."""
+        for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket):
+            for one in page.get("Contents", ()):
+                if (text := self._text(one["Key"])) is not None:
+                    event = unwrap(text, {}, self.keys)
+                    yield Kept(one["Key"], self.name, one["LastModified"].timestamp(), event, text, one["Key"])
+
+    def delete(self, some: Iterable[Kept]) -> None:
+        """See Source."""
+        for one in some:
+            self.client.delete_object(Bucket=self.bucket, Key=one.handle)
+
+    def close(self) -> None:
+        """See Source."""
+
+    def tidy(self) -> None:
+        """See Source: notes of objects that are gone raise an alarm for what somebody has seen to."""
+        if self.notes is None:
+            return
+        try:
+            gone = [note for note in self.notes.kept(LOOK) if self._is_gone(note.body)]
+            self.notes.delete(gone)
+        finally:
+            self.notes.close()
+
+    def _is_gone(self, note: str) -> bool:
+        """Return True if a note names an object that is not there; what is no note is left alone."""
+        try:
+            key = loads(note)["detail"]["object"]["key"]
+            names = {key, unquote_plus(key)}
+        except (InvalidInput, AttributeError, KeyError, TypeError):
+            return False
+        return all(self._asked("head_object", name) is None for name in names)
+
+    def _text(self, key: str) -> str | None:
+        """Return what an object holds; None if somebody else has seen to it meanwhile."""
+        answer = self._asked("get_object", key)
+        return None if answer is None else answer["Body"].read().decode(errors="replace")
+
+    def _asked(self, method: str, key: str) -> Any:
+        from botocore.exceptions import ClientError  # noqa: PLC0415  # as all imports of commands
+
+        try:
+            return getattr(self.client, method)(Bucket=self.bucket, Key=key)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in NOT_THERE:
+                raise
+            return None
+
+
+def _pages(some: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (some[start : start + PAGE] for start in range(0, len(some), PAGE))
+
+
+@contextmanager
+def sources_of(connection: Connection, url: str | None) -> Iterator[list[Source]]:
+    """The sources of a stack, or one queue that is named. At the end all that is left is shown again."""
+    keys, outputs = connection.sorter.options.keys, connection.stack.outputs
+    sqs = connection.client("sqs")
+    found: list[Source]
+    if url is not None:
+        found = [QueueSource(url.rpartition("/")[2], url, sqs, keys)]
+    else:
+        found = [QueueSource("EnqueueDeadLetters", connection.output("EnqueueDeadLettersUrl"), sqs, keys)]
+        if bucket := outputs.get("KinesisFailuresBucket"):
+            noted = outputs.get("KinesisFailuresUrl")
+            notes = QueueSource("KinesisFailures", noted, sqs, keys) if noted else None
+            found.append(BucketSource("KinesisFailuresBucket", bucket, connection.client("s3"), keys, notes))
+        if failures := outputs.get("StreamFailuresUrl"):
+            found.append(QueueSource("StreamFailures", failures, sqs, keys))
+    with ExitStack() as end:
+        for one in found:
+            end.callback(one.close)
+        yield found
+
+
+def every(sources: Iterable[Source], hide: int) -> Iterator[tuple[Source, Kept]]:
+    """All that the sources keep."""
+    return ((source, one) for source in sources for one in source.kept(hide))
+
+
+def named(sources: Iterable[Source], ids: Iterable[str], hide: int) -> Iterator[tuple[Source, Kept]]:
+    """Those of these ids; InvalidInput at the end if one is not there."""
+    wanted = set(ids)
+    found = ((source, one) for source, one in every(sources, hide) if one.id in wanted)
+    for source, one in islice(found, len(wanted)):
+        wanted.discard(one.id)
+        yield source, one
+    if wanted:
+        raise InvalidInput(f"no dead letter has the id {min(wanted)!r}; see stream-sort dead-letters list")

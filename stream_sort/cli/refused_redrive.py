@@ -1,0 +1,155 @@
+"""Tries refused events again: stores what they carry, as `enqueue` would, or wakes what they should have woken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.aws_lambda.parcels import Parcel, parcels_of
+from stream_sort.aws_lambda.receipts import put
+from stream_sort.aws_lambda.refused_events import kinesis_event
+from stream_sort.aws_lambda.shapes import Shape
+from stream_sort.cli.loading import CONFLICT
+from stream_sort.cli.stream_places import kinesis_records, table_queues
+from stream_sort.core.outcomes import Status
+from stream_sort.errors import InvalidInput, StoreMisconfigured, StreamSortError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from stream_sort.aws_lambda.receipts import Receipts
+    from stream_sort.aws_lambda.refused_events import RefusedEvent, StreamPlace
+    from stream_sort.cli.connection import Connection
+    from stream_sort.cli.refused import Kept, Source
+
+STORED, WOKEN, LEFT = "stored", "woken", "left"
+# What is put in one go: bodies are in memory.
+MOST_EVENTS, MOST_BYTES = 100, 4_000_000
+NO_PLACE = "the event names no place in a stream"
+DROPPED = "the stream has dropped it: send it again from its source, then discard this"
+MISSED = "the stream has dropped it; an audit with --repair finds what advance missed, then discard this"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of one event. Of what is left, `error` says why; its other messages may be stored."""
+
+    id: str
+    source: str
+    outcome: str
+    messages: int = 0
+    accepted: int = 0
+    duplicates: int = 0
+    late: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Redrive:
+    """Redrives events on the tables of a connection. At least once: what is stored already is a duplicate.
+
+    An event is done when all its messages are stored, accepted now or before, or late beside their tombstone. A
+    conflict is stored nowhere: its event is left.
+    """
+
+    connection: Connection
+    clients: dict[str, Any] = field(default_factory=dict)
+
+    def try_all(self, found: Iterable[tuple[Source, Kept]]) -> Iterator[list[Tried]]:
+        """Try events, some at a time; what is done is deleted from its source before the next ones are tried."""
+        for portion in _portions(found):
+            tried = self._try([kept for _, kept in portion])
+            done = {one.id for one in tried if one.outcome != LEFT}
+            for source in {id(source): source for source, _ in portion}.values():
+                source.delete(kept for of, kept in portion if of is source and kept.id in done)
+            yield tried
+
+    def check(self, kept: Kept) -> Tried:
+        """Say what is known against storing an event; nothing is changed."""
+        event = self._resolved(kept.event)
+        if event.place is not None:
+            return Tried(kept.id, kept.source, WOKEN)
+        problem = event.problem(self.connection.sorter.options.keys)
+        return Tried(kept.id, kept.source, LEFT if problem else STORED, len(event.messages), error=problem)
+
+    def _try(self, some: Sequence[Kept]) -> list[Tried]:
+        events = [self._resolved(kept.event) for kept in some]
+        receipts = put(self.connection.sorter, [message for event in events for message in event.messages])
+        tried: list[Tried] = []
+        start = 0
+        for kept, event in zip(some, events, strict=True):
+            span = range(start, start + len(event.messages))
+            start = span.stop
+            if event.place is not None:
+                tried.append(self._wake(kept, event.place))
+            else:
+                tried.append(_outcome(kept, event, receipts, span))
+        return tried
+
+    def _resolved(self, event: RefusedEvent) -> RefusedEvent:
+        """Return an event with the records that its place in Kinesis stands for; others as they are."""
+        place = event.place
+        if place is None:
+            return event
+        if not (place.stream and place.shard and place.first.isdecimal() and place.last.isdecimal()):
+            return replace(event, parcels=(Parcel("place", error=InvalidInput(NO_PLACE)),), place=None)
+        if not place.is_kinesis:
+            return event
+        records = kinesis_records(self._client("kinesis"), place)
+        if records is None:
+            return replace(event, parcels=(Parcel("place", error=InvalidInput(DROPPED)),), place=None)
+        again = kinesis_event(place.stream, place.shard, records)
+        parcels = tuple(parcels_of(again, Shape.KINESIS, self.connection.sorter.options.keys))
+        return replace(event, parcels=parcels, place=None)
+
+    def _wake(self, kept: Kept, place: StreamPlace) -> Tried:
+        """Do what the function should have done with records of a table's stream."""
+        settings, sorter = self.connection.settings, self.connection.sorter
+        is_items = place.stream.partition(":table/")[2].partition("/")[0] == settings.items_table
+        queues = table_queues(self._client("dynamodbstreams"), place, settings.queue_key)
+        if queues is None:
+            # Those of the cursor table were wakes of queues that have a row: the sweep has woken whoever lagged.
+            return Tried(kept.id, kept.source, LEFT, error=MISSED) if is_items else Tried(kept.id, kept.source, WOKEN)
+        for queue in queues:
+            try:
+                sorter.advance(queue) if is_items else sorter.nudge(queue)
+            except StoreMisconfigured:
+                raise
+            except StreamSortError as error:
+                return Tried(kept.id, kept.source, LEFT, error=f"queue {queue!r}: {error}")
+        return Tried(kept.id, kept.source, WOKEN)
+
+    def _client(self, service: str) -> Any:
+        if service not in self.clients:
+            self.clients[service] = self.connection.client(service)
+        return self.clients[service]
+
+
+def _outcome(kept: Kept, event: RefusedEvent, receipts: Receipts, span: range) -> Tried:
+    outcomes = [receipts.outcome(index) for index in span]
+    errors = [str(parcel.error) for parcel in event.parcels if parcel.error is not None]
+    errors += [str(error) for error in map(receipts.failure, span) if error is not None]
+    errors += [CONFLICT for one in outcomes if one is Status.CONFLICT]
+    return Tried(
+        kept.id,
+        kept.source,
+        LEFT if errors else STORED,
+        len(span),
+        accepted=outcomes.count(Status.ACCEPTED),
+        duplicates=outcomes.count(Status.DUPLICATE),
+        late=outcomes.count(Status.LATE),
+        error=errors[0] if errors else "",
+    )
+
+
+def _portions(found: Iterable[tuple[Source, Kept]]) -> Iterator[list[tuple[Source, Kept]]]:
+    portion: list[tuple[Source, Kept]] = []
+    size = 0
+    for pair in found:
+        portion.append(pair)
+        size += len(pair[1].body)
+        if len(portion) == MOST_EVENTS or size > MOST_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
