@@ -69,7 +69,7 @@ class GapWalk:
         since = min((gap.oldest for gap in self._open), default=math.inf)
         if self._untimed and self._is_head():
             since = min(since, self._first_seen())
-        return None if since == math.inf else Gap(self._open[0].seqs, since)
+        return None if since == math.inf else self._measured(self._open[0].seqs, since)
 
     def due(self) -> Iterator[Gap]:
         """Yield the gaps that are due, the lowest first; holds no more than one page and the gaps in it."""
@@ -125,8 +125,11 @@ class GapWalk:
         gaps = []
         for gap in reversed(due):
             since = min(since, gap.oldest)
-            gaps.append(Gap(gap.seqs, since))
+            gaps.append(self._measured(gap.seqs, since))
         yield from reversed(gaps)
+
+    def _measured(self, seqs: range, since: float) -> Gap:
+        return Gap(seqs, since, self._cursor.withdrawals)
 
     def _is_due(self, since: float) -> bool:
         return self._now - since >= self._skip_after

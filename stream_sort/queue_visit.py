@@ -80,7 +80,7 @@ class QueueVisit:
     def _known(self, cursor: Cursor, head: range, policy: GapPolicy) -> Gap | None:
         """Return the gap at the position if the row tells that nothing is to be done about it: it costs no walk."""
         gap = cursor.gap
-        if gap is None or gap.seqs != head:
+        if gap is None or gap.seqs != head or not cursor.is_measured:
             return None
         return None if self._is_due(gap, policy) and length(head) <= self._max_gap else gap
 

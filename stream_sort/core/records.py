@@ -65,8 +65,9 @@ class Cursor:
 
     @property
     def is_measured(self) -> bool:
-        """Return True if a sweep has measured how old the gap is at which the queue stands."""
-        return self.gap is not None and self.gap.seqs.start == self.position + 1
+        """Return True if a sweep has measured how old the gap is at which the queue stands, and that still holds."""
+        gap = self.gap
+        return gap is not None and gap.seqs.start == self.position + 1 and gap.withdrawals == self.withdrawals
 
     @property
     def gap_since(self) -> float | None:

@@ -375,7 +375,7 @@ class CursorStoreContract:
 
     def test_17_a_gap_is_noted_and_forgotten_only_where_it_was_seen(self, stores: Stores) -> None:
         row = Cursor("q", -3, -2, GapPolicy(9.0), waiting_since=NOW, moved_at=NOW + 1, floor=None)
-        gap = Gap(range(-2, MAX_SEQ), NOW - 100.5)
+        gap = Gap(range(-2, MAX_SEQ), NOW - 100.5, 3)
         assert not stores.cursors.note_gap(row, gap)
         assert stores.cursors.get("q") is None
         stores.cursors.create(row)

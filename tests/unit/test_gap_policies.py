@@ -250,6 +250,18 @@ def test_a_queue_that_moves_on_to_another_gap_is_measured_anew(sorter: StreamSor
     assert sorter.explain("q").waiting_since == clock() - 10
 
 
+def test_a_message_that_was_withdrawn_makes_no_gap_old_any_more(sorter: StreamSorter, clock: MovableClock) -> None:
+    put(sorter, (0, 9))
+    clock.move(60)
+    put(sorter, (2,))
+    assert Sweeper(sorter).sweep().gap_ages == {"q": 60.0}
+    sorter.withdraw("q", 9, reason="a wrong seq")
+    clock.move(10)
+    assert Sweeper(sorter).sweep().gap_ages == {"q": 10.0}
+    sorter.set_policy("q", skip_after=30)
+    assert skipped(sorter) == []
+
+
 def test_a_policy_that_is_shortened_acts_at_the_next_sweep(sorter: StreamSorter, clock: MovableClock) -> None:
     put(sorter, (0, 2, 4))
     clock.move(60)

@@ -40,7 +40,8 @@ FLOOR = RESERVED_PREFIX + "floor"
 SHARE = RESERVED_PREFIX + "share"
 HOUR = RESERVED_PREFIX + "hour"
 WITHDRAWALS = RESERVED_PREFIX + "withdrawals"
-# The gap at which a sweep found the queue waiting: its first seq, the seq behind its last one, and since when.
+# The gap at which a sweep found the queue waiting: its first seq, the seq behind its last one, since when, and the
+# number of the last withdrawal then.
 GAP = RESERVED_PREFIX + "gap"
 
 # Control: keys, and what the sparse index lists.
