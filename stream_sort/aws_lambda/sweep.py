@@ -6,13 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as metrics
 from stream_sort.aws_lambda.clock import time_left_of
+from stream_sort.aws_lambda.receipts import told
+from stream_sort.core.gaps import length
+from stream_sort.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.aws_lambda.telemetry import Telemetry
+    from stream_sort.core.gaps import GapEvent
+    from stream_sort.errors import StreamSortError
     from stream_sort.sweeper import Sweep, Sweeper
     from stream_sort.watcher import Watcher
+
+# So many gaps of one queue have a line of their own in the log of one sweep.
+GAPS_LOGGED = 10
 
 
 class SweepStep:
@@ -28,34 +36,91 @@ class SweepStep:
         self._telemetry = telemetry
 
     def __call__(self, event: Any, context: Any) -> dict[str, Any]:
-        """Handle one event."""
+        """Handle one event; raises only when all is done that could be, and its figures are published."""
         with self._telemetry.invocation(context):
-            self._register()
-            time_left = time_left_of(context)
+            errors = self._try_register()
             whole = isinstance(event, dict) and event.get("all") is True
-            done = self._sweeper.sweep_all(time_left=time_left) if whole else self._sweeper.sweep(time_left=time_left)
-            self._measure(done)
+            sweep = self._sweeper.sweep_all if whole else self._sweeper.sweep
+            done = sweep(time_left=time_left_of(context), on_figures=self._publish)
+            errors += [done.watch_error] if done.watch_error is not None else []
+            self._measure_consumers(done)
+            self._telemetry.flush()
             self._log(done)
+            if errors:
+                raise errors[0]
             return _summary(done)
 
-    def _measure(self, done: Sweep) -> None:
-        watched = self._watcher.watched
+    def _try_register(self) -> list[Exception]:
+        try:
+            self._register()
+        except Exception as error:  # noqa: BLE001  # gaps need no control table: their policies are applied all the same
+            return [error]
+        return []
+
+    def _publish(self, done: Sweep) -> None:
+        """Publish the figures of gaps before anybody is woken: whatever takes too long after that loses none."""
         self._telemetry.count(metrics.CURSOR_ADVANCED, sum(map(len, done.advanced)))
+        self._telemetry.count(metrics.GAPS_FOUND, len(done.found))
+        self._telemetry.count(metrics.GAPS_CLOSED, len(done.closed))
+        self._telemetry.count(metrics.GAPS_GIVEN_UP, len(done.skipped))
         self._telemetry.measure(metrics.QUEUES_WAITING, len(done.waiting))
+        self._telemetry.measure(metrics.QUEUES_FAILED, len(done.failed))
         self._telemetry.measure(metrics.OLDEST_GAP_AGE_SECONDS, done.oldest_gap, "Seconds")
-        self._telemetry.measure(metrics.QUEUES_PARKED, watched.parked.total())
-        self._telemetry.measure(metrics.CONSUMER_LAG, max(watched.lag.values(), default=0))
+        self._telemetry.flush()
+
+    def _measure_consumers(self, done: Sweep) -> None:
+        """Measure how consumers stand, unless that could not be seen: then there is no figure, not a zero."""
+        watched = self._watcher.watched
+        if done.watch_error is None:
+            self._telemetry.measure(metrics.QUEUES_PARKED, watched.parked.total())
+            self._telemetry.measure(metrics.CONSUMER_LAG, max(watched.lag.values(), default=0))
+        if done.failed:
+            # Some may have failed since they were counted: when they were to be woken.
+            self._telemetry.measure(metrics.QUEUES_FAILED, len(done.failed))
 
     def _log(self, done: Sweep) -> None:
         logger = self._telemetry.logger
-        for gap in done.skipped:
-            facts = {"queue": gap.queue, "from": gap.seqs.start, "to": gap.seqs.stop - 1}
-            logger.warning("gap skipped by its queue's policy", extra=facts)
-        for gap in done.too_long:
-            logger.error("gap too long to skip by itself", extra={"queue": gap.queue, "length": len(gap.seqs)})
-        for queue, error in done.failed:
-            logger.error("queue could not be swept", extra={"queue": queue, "error": str(error)})
+        self._log_gaps(done.found, logger.info, "gap found")
+        self._log_gaps(done.closed, logger.info, "gap closed")
+        self._log_gaps(done.skipped, logger.warning, "gap given up by its queue's policy")
+        self._log_gaps(done.too_long, logger.error, "gap too long to skip by itself")
+        for event, error in done.callback_errors:
+            logger.error("on_gap raised", extra={"queue": event.queue, "error": repr(error)})
+        for queue, problem in done.failed:
+            logger.error("queue could not be swept", extra={"queue": queue, **told(problem)}, exc_info=_bug(problem))
+        if done.watch_error is not None:
+            why = told(done.watch_error)
+            logger.error("consumers could not be watched", extra=why, exc_info=_bug(done.watch_error))
         logger.info("swept", extra=_summary(done))
+
+    def _log_gaps(self, events: list[GapEvent], log: Callable[..., None], text: str) -> None:
+        """Write a line for each gap; of a queue with very many the first ones, and how many more there are."""
+        by_queue: dict[str, list[GapEvent]] = {}
+        for event in events:
+            by_queue.setdefault(event.queue, []).append(event)
+        for queue, gaps in by_queue.items():
+            for gap in gaps[:GAPS_LOGGED]:
+                log(text, extra=_facts(gap))
+            if len(gaps) > GAPS_LOGGED:
+                last = gaps[-1].seqs.stop - 1
+                log(f"{text}: more of one queue", extra={"queue": queue, "count": len(gaps), "through": last})
+
+
+def _facts(gap: GapEvent) -> dict[str, Any]:
+    seqs = gap.seqs
+    return {
+        "queue": gap.queue,
+        "from": seqs.start,
+        "to": seqs.stop - 1,
+        "length": length(seqs),
+        "age": round(gap.age, 3),
+        "gap": str(gap.kind),
+    }
+
+
+def _bug(error: StreamSortError) -> BaseException | None:
+    """Return what is worth its traceback in the log: an error that nobody foresaw."""
+    return error.__cause__ if isinstance(error, InternalError) else None
 
 
 def _summary(done: Sweep) -> dict[str, Any]:
@@ -65,6 +130,8 @@ def _summary(done: Sweep) -> dict[str, Any]:
         "skipped": len(done.skipped),
         "nudged": len(done.nudged),
         "waiting": len(done.waiting),
+        "found": len(done.found),
+        "closed": len(done.closed),
         "failed": len(done.failed),
         "complete": done.complete,
     }

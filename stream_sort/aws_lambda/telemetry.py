@@ -31,6 +31,12 @@ QUEUES_PARKED = "QueuesParked"
 DEAD_LETTERS = "DeadLetters"
 QUEUES_WAITING = "QueuesWaiting"
 OLDEST_GAP_AGE_SECONDS = "OldestGapAgeSeconds"
+# Queues that a sweep could not look after, or not wake.
+QUEUES_FAILED = "QueuesFailed"
+# Gaps that a sweep saw for the first time, saw closed, or skipped as the policy says.
+GAPS_FOUND = "GapsFound"
+GAPS_CLOSED = "GapsClosed"
+GAPS_GIVEN_UP = "GapsGivenUp"
 CONSUMER_LAG = "ConsumerLag"
 # Requests to the tables, retries included: what a message costs.
 STORE_REQUESTS = "StoreRequests"

@@ -10,8 +10,8 @@ from enum import StrEnum
 class Gap:
     """A run of missing seqs, and when the oldest message beyond it arrived, in seconds since the epoch.
 
-    `withdrawals` is the number of the queue's last withdrawal when this was measured: the oldest message may be one that
-    was withdrawn since.
+    `withdrawals` is the number of the queue's last withdrawal when this was measured: the oldest message may be one
+    that was withdrawn since.
     """
 
     seqs: range

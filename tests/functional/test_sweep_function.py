@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from moto import mock_aws
 
-from stream_sort import OrderedConsumer, StreamSorter
+from stream_sort import InternalError, OrderedConsumer, StreamSorter
 from stream_sort.watcher import PATIENCE
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def test_a_scheduled_event_skips_what_is_due_and_publishes_the_figures(
         "skipped": 1,
         "nudged": 0,
         "waiting": 1,
+        "found": 1,
+        "closed": 0,
         "failed": 0,
         "complete": True,
     }
@@ -110,3 +112,107 @@ def test_all_queues_are_looked_at_when_the_event_says_so(sorter: StreamSorter, c
     app = load()
     assert app.handler({}, context)["looked_at"] == 0
     assert app.handler({"all": True}, context)["looked_at"] == 2
+
+
+def lines(told: Told, text: str) -> list[dict[str, Any]]:
+    return [line for line in told.logs() if line["text"].startswith(text)]
+
+
+def test_gaps_that_are_found_closed_and_given_up_are_counted_and_logged(
+    sorter: StreamSorter, sample: Any, context: Context, told: Told
+) -> None:
+    sorter.put_many({"queue": "waits", "seq": seq} for seq in (0, 3))
+    sorter.put_many({"queue": "loses", "seq": seq} for seq in range(0, 60, 2))
+    sorter.set_policy("loses", skip_after=0)
+    app = load()
+    app.handler(sample("sweep_schedule"), context)
+    figures = told.metrics()
+    assert (figures["GapsFound"], figures["GapsGivenUp"], "GapsClosed" in figures) == (1, 29, False)
+    (found,) = lines(told, "gap found")
+    assert (found["queue"], found["from"], found["to"], found["length"]) == ("waits", 1, 2, 2)
+    assert 0 <= found["age"] < 60
+    *given_up, more = lines(told, "gap given up")
+    assert [(line["queue"], line["from"]) for line in given_up] == [("loses", seq) for seq in range(1, 21, 2)]
+    assert (more["queue"], more["count"], more["through"]) == ("loses", 29, 57)
+    sorter.put_many({"queue": "waits", "seq": seq} for seq in (1, 2))
+    app.handler(sample("sweep_schedule"), context)
+    assert told.metrics()["GapsClosed"] == 1
+    (closed,) = lines(told, "gap closed")
+    assert (closed["queue"], closed["from"], closed["to"]) == ("waits", 1, 2)
+
+
+class Bug(Exception):
+    """Nothing that anybody foresaw."""
+
+
+def test_i7_a_queue_that_fails_is_counted_and_logged_with_its_traceback_and_stops_no_other(
+    sorter: StreamSorter, sample: Any, context: Context, told: Told
+) -> None:
+    for queue in ("a", "bad", "c"):
+        sorter.put({"queue": queue, "seq": 1})
+        sorter.set_policy(queue, skip_after=0)
+    app = load()
+    look = app.sorter.stores.items.look
+
+    def failing(queue: str, *args: Any) -> Any:
+        if queue == "bad":
+            raise Bug("in the middle")
+        return look(queue, *args)
+
+    app.sorter.stores.items.look = failing
+    answer = app.handler(sample("sweep_schedule"), context)
+    assert (answer["failed"], answer["skipped"], answer["waiting"]) == (1, 2, 1)
+    figures = told.metrics()
+    assert (figures["QueuesFailed"], figures["QueuesWaiting"]) == (1, 1)
+    (line,) = lines(told, "queue could not be swept")
+    assert (line["queue"], line["error"], "in the middle" in line["reason"]) == ("bad", "InternalError", True)
+    assert isinstance(line["exc_info"][1], Bug)
+
+
+def test_a_queue_behind_a_gap_too_long_stays_in_the_figures(
+    sorter: StreamSorter, sample: Any, context: Context, told: Told
+) -> None:
+    sorter.put_many({"queue": "q", "seq": seq} for seq in (0, 20_000))
+    sorter.set_policy("q", skip_after=30)
+    app = load()
+    app.sorter._clock = lambda: sorter.clock() + 100
+    app.handler(sample("sweep_schedule"), context)
+    figures = told.metrics()
+    assert (figures["QueuesWaiting"], figures["OldestGapAgeSeconds"] >= 100) == (1, True)
+    (line,) = lines(told, "gap too long")
+    assert (line["queue"], line["length"]) == ("q", 19_999)
+
+
+@pytest.mark.parametrize("part", ["register", "watch"])
+def test_what_fails_beside_the_queues_loses_no_gap_policy_and_no_figure(
+    sorter: StreamSorter, sample: Any, context: Context, told: Told, part: str
+) -> None:
+    sorter.put({"queue": "q", "seq": 1})
+    sorter.set_policy("q", skip_after=0)
+    app = load()
+
+    def fail(*_: Any) -> Any:
+        raise Bug(part)
+
+    step = app.handler
+    if part == "register":
+        step._register = fail
+    else:
+        step._watcher.lagging = fail
+    with pytest.raises((Bug, InternalError)):
+        app.handler(sample("sweep_schedule"), context)
+    assert sorter.position("q") == 1
+    figures = told.metrics()
+    assert (figures["GapsGivenUp"], figures["QueuesWaiting"]) == (1, 0)
+    assert ("ConsumerLag" in figures) is (part == "register"), "a figure that nobody measured is none"
+
+
+def test_the_figures_are_published_before_anybody_is_woken(
+    sorter: StreamSorter, sample: Any, context: Context, told: Told
+) -> None:
+    sorter.put_many({"queue": "q", "seq": seq} for seq in (0, 2))
+    app = load()
+    published: list[float] = []
+    app.handler._watcher.lagging = lambda now: published.append(told.metrics()["QueuesWaiting"]) or []  # noqa: ARG005
+    app.handler(sample("sweep_schedule"), context)
+    assert published == [1]

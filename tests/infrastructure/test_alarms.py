@@ -25,6 +25,7 @@ STEPS = ("enqueue", "advance", "process", "sweep")
 WATCHED = {
     "IteratorAge",
     "OldestGapAgeSeconds",
+    "QueuesFailed",
     "QueuesParked",
     "DeadLetters",
     "Rejected",
