@@ -102,10 +102,10 @@ class ControlStore(Protocol):
         """
 
     def bookmark(self) -> Any:
-        """Where the last pass over all queues stopped; None at the beginning."""
+        """Return what the watch over consumers kept at its last look; None at the beginning."""
 
     def set_bookmark(self, place: Any) -> None:
-        """Remember where a pass over all queues stopped.
+        """Keep what the next look has to know, as JSON values.
 
         15. `bookmark` answers what was set last.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.activity import hour_of
+from stream_sort.core.activity import HOUR, hour_of
 from stream_sort.core.records import Cursor, CursorPage, QueuePage
 
 if TYPE_CHECKING:
@@ -56,4 +56,4 @@ class MemoryCursorListings:
 
 def _is_active(row: Cursor, since: float) -> bool:
     at = row.active_at
-    return at is not None and hour_of(row.queue, at) >= hour_of(row.queue, since)
+    return at is not None and at > since - HOUR and hour_of(row.queue, at) >= hour_of(row.queue, since)

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from stream_sort import OrderedConsumer, Pace, Parked, StreamSorter, Sweeper
+from stream_sort import OrderedConsumer, Pace, Parked, StoreUnavailable, StreamSorter, Sweeper, activity_reader
 from stream_sort.core.consumption import Wake
 from stream_sort.core.precaution import ENDED
-from stream_sort.core.records import CursorPage
 from stream_sort.testing.clock import MovableClock
-from stream_sort.watcher import FRESH, PATIENCE, SHARES, Watcher
+from stream_sort.watcher import PATIENCE, Watcher
 
 
 class Stage:
@@ -118,16 +117,138 @@ def test_a_queue_that_stays_parked_is_counted_and_not_woken(stage: Stage) -> Non
     assert stage.watcher.watched.parked == {"billing": 1}
 
 
-def test_a_queue_that_has_not_moved_for_long_is_looked_at_once_an_hour(stage: Stage) -> None:
+def test_the_lag_of_a_queue_that_moves_no_more_is_told_at_every_sweep_until_it_is_gone(stage: Stage) -> None:
     stage.put("other", 0)
     stage.consumer.catch_up("other")
-    stage.put("q", 0)
-    stage.clock.move(FRESH)
-    found = 0
-    for _ in range(SHARES):
+    stage.put("q", *range(40))
+    for _ in range(300):
         stage.clock.move(60)
-        found += "q" in stage.lagging()
-    assert found == 1
+        stage.lagging()
+        assert stage.watcher.watched.lag == {"billing": 40}
+    stage.consumer.catch_up("q")
+    stage.lagging()
+    assert stage.watcher.watched.lag == {}
+
+
+def test_the_lag_of_a_parked_queue_is_told_at_every_sweep(stage: Stage) -> None:
+    stage.put("q", *range(5))
+    stage.fails = True
+    for _ in range(3):
+        stage.consumer.catch_up("q")
+        stage.clock.move(1_000)
+    for _ in range(150):
+        stage.clock.move(60)
+        assert stage.lagging() == []
+        assert stage.watcher.watched.lag == {"billing": 5}
+
+
+def test_a_consumer_that_does_not_run_causes_no_nudge_storm(stage: Stage) -> None:
+    stage.put("known", 0)
+    stage.consumer.catch_up("known")
+    for number in range(200):
+        stage.put(f"q{number}", 0, 1)
+    by_hour = []
+    for _ in range(4):
+        nudged = 0
+        for _ in range(60):
+            stage.clock.move(60)
+            nudged += len(Sweeper(stage.sorter, lagging=stage.watcher).sweep().nudged)
+        by_hour.append(nudged)
+    assert by_hour[0] <= 4 * 200
+    assert max(by_hour[1:]) <= 200
+    assert min(by_hour) > 0, "it may come back"
+
+
+def test_queues_that_go_on_moving_cause_no_nudge_storm_for_a_consumer_that_does_not_run(stage: Stage) -> None:
+    stage.put("known", 0)
+    stage.consumer.catch_up("known")
+    nudged = 0
+    for minute in range(240):
+        if minute % 2 == 0:
+            stage.sorter.put_many({"queue": f"q{number}", "seq": minute // 2} for number in range(20))
+        stage.clock.move(60)
+        nudged += len(Sweeper(stage.sorter, lagging=stage.watcher).sweep().nudged)
+    assert nudged <= 20 * 8
+
+
+def test_parked_queues_of_a_consumer_that_does_not_run_cause_no_nudge_storm(stage: Stage) -> None:
+    stage.fails = True
+    for number in range(20):
+        stage.put(f"q{number}", 0)
+        stage.consumer.catch_up(f"q{number}")
+    nudged = 0
+    for _ in range(180):
+        stage.clock.move(60)
+        nudged += len(Sweeper(stage.sorter, lagging=stage.watcher).sweep().nudged)
+    assert 20 * 4 <= nudged <= 20 * 7
+
+
+def test_a_consumer_that_moves_on_is_nudged_at_once_when_it_sleeps_again(stage: Stage) -> None:
+    stage.put("q", 0)
+    stage.consumer.catch_up("q")
+    for seq in range(1, 6):
+        stage.put("q", seq)
+        stage.clock.move(60)
+        assert stage.lagging() == ["q"]
+        stage.clock.move(30)
+        assert stage.lagging() == []
+        stage.consumer.catch_up("q")
+
+
+def test_a_consumer_beside_one_that_does_not_run_is_nudged_at_once(stage: Stage) -> None:
+    stage.put("q", 0)
+    stage.consumer.catch_up("q")
+    OrderedConsumer("dead", lambda _: None, sorter=stage.sorter).catch_up("other")
+    for _ in range(90):
+        stage.clock.move(60)
+        stage.lagging()
+    assert stage.watcher.watched.lag == {"dead": 1}
+    stage.put("q", 1)
+    stage.clock.move(60)
+    assert stage.lagging() == ["q"]
+
+
+def test_a_nudge_of_an_operator_is_not_held_back(stage: Stage) -> None:
+    stage.put("known", 0)
+    stage.consumer.catch_up("known")
+    stage.put("q", 0)
+    stage.clock.move(60)
+    before = stage.sorter.stores.cursors.get("q")
+    assert Sweeper(stage.sorter, lagging=stage.watcher).sweep().nudged == ["q"]
+    stage.sorter.nudge("q")
+    after = stage.sorter.stores.cursors.get("q")
+    assert before is not None
+    assert after is not None
+    assert after.nudges == before.nudges + 2
+
+
+def test_an_idle_queue_that_is_set_back_is_looked_at_again(stage: Stage) -> None:
+    for number in range(30):
+        stage.put(f"q{number}", 0, 1)
+        stage.consumer.catch_up(f"q{number}")
+    watcher = Watcher(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
+    for _ in range(200):
+        stage.clock.move(60)
+        watcher.lagging(stage.clock())
+    stage.consumer.reset("earliest", queues=["q7"])
+    stage.clock.move(60)
+    assert watcher.lagging(stage.clock()) == ["q7"]
+
+
+def test_a_consumer_that_is_new_is_woken_in_idle_queues_too(stage: Stage) -> None:
+    for number in range(30):
+        stage.put(f"q{number}", 0, 1)
+        stage.consumer.catch_up(f"q{number}")
+    watcher = Watcher(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
+    for _ in range(200):
+        stage.clock.move(60)
+        assert watcher.lagging(stage.clock()) == []
+    OrderedConsumer("new", lambda _: None, sorter=stage.sorter).catch_up("q0")
+    found: set[str] = set()
+    for _ in range(7):
+        stage.clock.move(60)
+        found |= {*watcher.lagging(stage.clock())}
+    assert found == {f"q{number}" for number in range(1, 30)}
 
 
 def test_a_sweep_nudges_the_queues_of_sleeping_consumers(stage: Stage) -> None:
@@ -139,32 +260,76 @@ def test_a_sweep_nudges_the_queues_of_sleeping_consumers(stage: Stage) -> None:
     assert done.nudged == ["q"]
 
 
-class PagedRows:
-    """Cursor rows one a page, and how far they were read."""
+class WithoutIndex:
+    """Cursor rows of a table that has no index of active queues; and which queues were compared."""
 
     def __init__(self, sorter: StreamSorter) -> None:
-        self._sorter = sorter
-        self.read: list[str] = []
+        self._cursors = sorter.stores.cursors
 
-    def rows(self, start: Any = None) -> CursorPage:
-        rows = sorted(self._sorter.stores.cursors.rows().rows, key=lambda row: row.queue)
-        index = start or 0
-        self.read.append(rows[index].queue)
-        return CursorPage((rows[index],), index + 1 if index + 1 < len(rows) else None)
+    def active(self, since: float, start: Any = None) -> None:
+        """There is none."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursors, name)
 
 
-def test_one_look_goes_through_some_queues_and_the_next_one_goes_on_from_there(stage: Stage) -> None:
+def test_without_the_index_a_look_goes_through_some_queues_and_the_next_one_goes_on_from_there(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity_reader, "ROWS_WITHOUT_INDEX", 2)
     for queue in "abcde":
         stage.put(queue, 0)
     stage.consumer.catch_up("a")
     stage.clock.move(PATIENCE)
-    rows = PagedRows(stage.sorter)
-    watcher = Watcher(stage.control, rows, rows_a_look=2)  # type: ignore[arg-type]  # the one method it needs
-    assert watcher.lagging(stage.clock()) == ["b"]
-    assert watcher.lagging(stage.clock()) == ["c", "d"]
-    assert watcher.lagging(stage.clock()) == ["e"]
-    assert watcher.lagging(stage.clock()) == ["b"]
-    assert rows.read == ["a", "b", "c", "d", "e", "a", "b"]
+    watcher = Watcher(stage.control, WithoutIndex(stage.sorter), rows_a_look=2)  # type: ignore[arg-type]  # a part of it
+    found = []
+    for _ in range(4):
+        found.append(watcher.lagging(stage.clock()))
+        stage.clock.move(1)
+    assert found == [["b"], ["c", "d"], ["e"], []]
+    assert watcher.watched.lag == {"billing": 1}
+
+
+def test_what_fails_for_one_consumer_stops_no_other(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    OrderedConsumer("aaa", lambda _: None, sorter=stage.sorter).catch_up("q")
+    stage.put("q", 0)
+    stage.consumer.catch_up("other")
+    stage.clock.move(60)
+    read = stage.control.checkpoints
+
+    def checkpoints(consumer: str, queues: Any) -> Any:
+        if consumer == "aaa":
+            raise ZeroDivisionError
+        return read(consumer, queues)
+
+    monkeypatch.setattr(type(stage.control), "checkpoints", lambda _, *args: checkpoints(*args))
+    assert stage.lagging() == ["q"]
+    assert [name for name, _ in stage.watcher.watched.failed] == ["aaa"]
+    monkeypatch.undo()
+    assert stage.lagging() == ["q"]
+    assert stage.watcher.watched.lag == {"aaa": 1, "billing": 1}
+
+
+def test_a_watch_that_cannot_be_kept_wakes_all_the_same(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.put("q", 0)
+    stage.consumer.catch_up("other")
+    stage.clock.move(60)
+
+    def fail(*_: Any) -> None:
+        raise StoreUnavailable("no")
+
+    monkeypatch.setattr(type(stage.control), "set_bookmark", fail)
+    assert stage.lagging() == ["q"]
+    assert [name for name, _ in stage.watcher.watched.failed] == ["the watch"]
+
+
+@pytest.mark.parametrize("kept", [{"queue": {"S": "q"}}, 7, "x", {"lags": {}, "more": 1}, {"lags": 5, "consumers": []}])
+def test_what_another_version_kept_is_as_nothing(kept: Any, stage: Stage) -> None:
+    stage.put("q", 0)
+    stage.consumer.catch_up("other")
+    stage.clock.move(60)
+    stage.control.set_bookmark(kept)
+    assert stage.lagging() == ["q"]
 
 
 def test_a_queue_that_is_parked_as_a_precaution_is_counted_only_when_somebody_died(stage: Stage) -> None:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint"
 CONSUMERS = "consumers"
 SWEEP = "sweep"
-BOOKMARK = "bookmark"
+# Not "bookmark", under which an earlier version keeps what this one could not read, and the other way round.
+BOOKMARK = "watch"
 # The place in a listing of what is not tried again by itself.
 NEVER = 2**53
 SEQ_OFFSET = 2**63
@@ -162,7 +163,7 @@ class ConsumerRow(ControlRow):
 
 
 class BookmarkRow(ControlRow):
-    """Where a pass over all queues stopped, as JSON."""
+    """What a watch keeps between two looks, as JSON."""
 
     place = UnicodeAttribute(null=True)
 

@@ -1,0 +1,52 @@
+"""What a watch keeps between two looks."""
+
+from __future__ import annotations
+
+import json
+
+from stream_sort.core.watch import MOST_BYTES, MOST_LAGS, Lag, Watch
+
+
+def lag(queue: str, messages: int = 1) -> Lag:
+    return Lag("billing", queue, 7, messages, 1_700_000_000.0, 60.0)
+
+
+def test_a_watch_reads_as_it_was_kept() -> None:
+    watch = Watch(5.0, ("billing",), (lag("a", 0), lag("b", 0)), 3, full=True, began=2.0, place={"queue": {"S": "x"}})
+    assert Watch.parse(json.loads(json.dumps(watch.kept()))) == watch
+
+
+def test_the_worst_lags_are_remembered() -> None:
+    watch = Watch().remembering(lag(f"q{number}", number) for number in range(MOST_LAGS + 10))
+    assert {one.queue for one in watch.lags} == {f"q{number}" for number in range(10, MOST_LAGS + 10)}
+    assert (watch.forgotten, watch.full) == (10, True)
+
+
+def test_names_of_any_length_fit_into_one_row() -> None:
+    names = [f"{number:03}" + "\N{PILE OF POO}" * 255 for number in range(500)]
+    watch = Watch().remembering(map(lag, names))
+    assert 0 < len(watch.lags) < 500
+    assert len(json.dumps(watch.kept())) < MOST_BYTES + 1_000
+    assert watch.full
+    again = Watch().remembering(watch.lags)
+    assert (again.forgotten, again.full) == (0, True), "others may have been forgotten before"
+
+
+def test_few_lags_are_not_all_there_is_room_for() -> None:
+    watch = Watch().remembering([lag("a"), lag("b")])
+    assert (watch.forgotten, watch.full) == (0, False)
+
+
+def test_pauses_grow_up_to_an_hour_and_start_anew_when_the_checkpoint_moves() -> None:
+    one, now, pauses = Lag("billing", "q", 7, 1), 0.0, []
+    for _ in range(6):
+        one = one.nudged(now)
+        pauses.append(one.wait)
+        assert not one.may_nudge(now + one.wait - 1)
+        now += one.wait
+        assert one.may_nudge(now)
+    assert pauses == [60.0, 240.0, 960.0, 3_600.0, 3_600.0, 3_600.0]
+    assert one.seen(8, 1).may_nudge(now - 1)
+    assert not one.seen(7, 5).may_nudge(now - 1)
+    assert one.may_nudge(now - 1, due_since=one.nudged_at or 0.0) is False
+    assert one.may_nudge(now - 1, due_since=now - 2)
