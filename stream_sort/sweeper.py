@@ -41,7 +41,7 @@ class Sweep:
     `skipped` are gaps that were given up, `found` those at which a queue is seen waiting for the first time, `closed`
     those found before that are there no more, `too_long` those that are due but longer than a sweep skips by itself.
     `failed` are queues with the error that stopped the work on them: any error, a bug of ours included, stops no other
-    queue. `watch_error` kept the sweep from finding consumers that sleep; `callback_errors` is what `on_gap` raised.
+    queue. `watch_error` kept it from finding all consumers that sleep; `callback_errors` is what `on_gap` raised.
     Not `complete` is a sweep whose time was over; each begins at another queue, so all have their turn.
     """
 
@@ -143,13 +143,16 @@ class Sweeper:
             raise InvalidInput(f"queues is an iterable of queue names, not {shown(queues)}")
         done = Sweep()
         time = Allowance(time_left, time_left() if time_left else 0.0)
+        problem: Exception | None = None
         try:
             self._look_after(queues, at, time, done)
-        finally:
-            # Also if the queues could not be listed: who sleeps is woken all the same.
-            if on_figures is not None:
-                on_figures(done)
-            self._wake(at, time, done)
+        except Exception as error:  # noqa: BLE001  # also if the queues could not be listed, who sleeps is woken
+            problem = error
+        if on_figures is not None:
+            on_figures(done)
+        self._wake(at, time, done)
+        if problem is not None:
+            raise problem
         return done
 
     def sweep_all(
@@ -205,6 +208,7 @@ class Sweeper:
         except Exception as error:  # noqa: BLE001  # I7: what the sweep did so far is not lost for it
             done.watch_error = named_error("(all)", error)
             return
+        done.watch_error = getattr(self._lagging, "problem", None)
         for batch in _batches(_turned(queues, now)):
             answers = self._sorter.in_flight.map(lambda queue: self._nudge(queue, time), batch)
             for queue, answer in zip(batch, answers, strict=True):

@@ -13,7 +13,7 @@ from stream_sort.core.activity import HOUR
 from stream_sort.core.consumption import first_checkpoint
 from stream_sort.core.precaution import is_precaution
 from stream_sort.core.watch import MOST_LAGS, Lag, Watch
-from stream_sort.errors import StreamSortError
+from stream_sort.errors import StreamSortError, named_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -41,14 +41,15 @@ class Watched:
     """What a look found, by consumer: the longest lag in messages, and how many queues stay parked.
 
     `forgotten` is how many lagging queues there are beyond those that are remembered until the next look, `left` how
-    many queues were left to it. `failed` names what could not be looked at, and why.
+    many queues were left to it. `failed` is what went wrong, by consumer; without `whole`, some lag is not known.
     """
 
     lag: Counter[str] = field(default_factory=Counter)
     parked: Counter[str] = field(default_factory=Counter)
     forgotten: int = 0
     left: int = 0
-    failed: list[tuple[str, Exception]] = field(default_factory=list)
+    failed: list[tuple[str, StreamSortError]] = field(default_factory=list)
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +88,17 @@ class Watcher:
         self._reader = ActivityReader(cursors, rows_a_look)
         self.watched = Watched()
 
+    @property
+    def problem(self) -> StreamSortError | None:
+        """See Lagging."""
+        return self.watched.failed[0][1] if self.watched.failed else None
+
     def lagging(self, now: float) -> list[str]:
         """See Lagging."""
         self.watched = Watched()
         consumers = self._control.consumers()
         if not consumers:
+            self.watched.whole = True
             return []
         before = Watch.parse(self._control.bookmark())
         parked = {one.name: self._parked(one.name, now) for one in consumers}
@@ -103,8 +110,9 @@ class Watcher:
             lags += found
             nudged.update(dict.fromkeys((*due, *_overdue(look, parked[one.name]))))
         after = after.remembering(lags)
-        self.watched.forgotten = after.forgotten
-        self._keep(look, replace(after, since=before.since) if self.watched.failed else after)
+        self.watched.forgotten, self.watched.whole = after.forgotten, not self.watched.failed
+        # What could not be compared now is compared next time.
+        self._keep(look, after if self.watched.whole else replace(after, since=before.since))
         return list(nudged)
 
     def _look(
@@ -148,7 +156,7 @@ class Watcher:
             rows = look.chosen(consumer.name, islice(parked, MOST_LAGS))
             checkpoints = self._control.checkpoints(consumer.name, [row.queue for row in rows]) if rows else {}
         except Exception as error:  # noqa: BLE001  # a bug of ours included: the others are woken all the same
-            self.watched.failed.append((consumer.name, error))
+            self.watched.failed.append((consumer.name, named_error("(all)", error)))
             return list(old.values()), []
         found: list[Lag] = []
         due: list[str] = []
@@ -176,7 +184,7 @@ class Watcher:
         try:
             self._control.set_bookmark(after.kept())
         except StreamSortError as error:
-            self.watched.failed.append(("the watch", error))
+            self.watched.failed.append(("(all)", error))
 
 
 def _overdue(look: Look, parked: dict[str, Parked]) -> list[str]:

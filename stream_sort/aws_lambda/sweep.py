@@ -71,7 +71,7 @@ class SweepStep:
     def _measure_consumers(self, done: Sweep) -> None:
         """Measure how consumers stand, unless that could not be seen: then there is no figure, not a zero."""
         watched = self._watcher.watched
-        if done.watch_error is None:
+        if watched.whole:
             self._telemetry.measure(metrics.QUEUES_PARKED, watched.parked.total())
             self._telemetry.measure(metrics.CONSUMER_LAG, max(watched.lag.values(), default=0))
         if done.failed:
@@ -91,6 +91,10 @@ class SweepStep:
         if done.watch_error is not None:
             why = told(done.watch_error)
             logger.error("consumers could not be watched", extra=why, exc_info=_bug(done.watch_error))
+        watched = self._watcher.watched
+        if watched.forgotten or watched.left:
+            facts = {"forgotten": watched.forgotten, "left": watched.left}
+            logger.warning("more queues lag or moved than one look keeps; the others are seen in turns", extra=facts)
         logger.info("swept", extra=_summary(done))
 
     def _log_gaps(self, events: list[GapEvent], log: Callable[..., None], text: str) -> None:

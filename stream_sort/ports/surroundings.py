@@ -26,7 +26,10 @@ class Waker(Protocol):
 
 
 class Lagging(Protocol):
-    """Whoever knows which queues have sleeping consumers."""
+    """Whoever knows which queues have sleeping consumers.
+
+    It may have an attribute `problem`: what kept the last look from being whole, a StreamSortError or None.
+    """
 
     def lagging(self, now: float) -> Iterable[str]:
         """Name queues to nudge; naming one in vain costs a write, nothing else."""

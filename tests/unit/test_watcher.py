@@ -305,6 +305,8 @@ def test_what_fails_for_one_consumer_stops_no_other(stage: Stage, monkeypatch: p
     monkeypatch.setattr(type(stage.control), "checkpoints", lambda _, *args: checkpoints(*args))
     assert stage.lagging() == ["q"]
     assert [name for name, _ in stage.watcher.watched.failed] == ["aaa"]
+    assert not stage.watcher.watched.whole
+    assert Sweeper(stage.sorter, lagging=stage.watcher).sweep().watch_error is stage.watcher.problem is not None
     monkeypatch.undo()
     assert stage.lagging() == ["q"]
     assert stage.watcher.watched.lag == {"aaa": 1, "billing": 1}
@@ -320,7 +322,8 @@ def test_a_watch_that_cannot_be_kept_wakes_all_the_same(stage: Stage, monkeypatc
 
     monkeypatch.setattr(type(stage.control), "set_bookmark", fail)
     assert stage.lagging() == ["q"]
-    assert [name for name, _ in stage.watcher.watched.failed] == ["the watch"]
+    assert [name for name, _ in stage.watcher.watched.failed] == ["(all)"]
+    assert stage.watcher.watched.whole, "all lags were seen"
 
 
 @pytest.mark.parametrize("kept", [{"queue": {"S": "q"}}, 7, "x", {"lags": {}, "more": 1}, {"lags": 5, "consumers": []}])

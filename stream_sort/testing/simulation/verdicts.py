@@ -55,7 +55,8 @@ def errors_of(result: Any) -> list[StreamSortError]:
     if isinstance(result, PutResult):
         return [error for _, error in (*result.rejected, *result.stalled)]
     if isinstance(result, Sweep):
-        return [error for _, error in result.failed]
+        watch = [] if result.watch_error is None else [result.watch_error]
+        return [*(error for _, error in result.failed), *watch]
     return []
 
 
