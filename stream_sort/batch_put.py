@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 # Of the time left, what may go into first tries: a store that hangs must leave some for what was begun.
 FIRST_TRIES = 0.5
-# How many moves of a cursor a queue may make before all others had their turn.
-MOVES_A_TURN = 10
+# How many moves of a cursor a queue may make before all others had their turn: few at first, as most need one.
+FIRST_MOVES, MOVES_A_TURN = 3, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class BatchPut:
 
         def go_on(queue: str) -> Reach | StreamSortError | None:
             walk = walks[queue]
-            end = walk.moves + MOVES_A_TURN
+            end = walk.moves + (MOVES_A_TURN if walk.moves else FIRST_MOVES)
             is_over = lambda: walk.moves >= end or budget.is_over  # noqa: E731  # for this turn only
             return tried(lambda: self.advancer.go_on(walk, hints.get(queue), is_over))
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as names
+from stream_sort.aws_lambda.clock import time_left_of
 from stream_sort.aws_lambda.http_api import answer_request
 from stream_sort.aws_lambda.parcels import Parcel, parcels_of
 from stream_sort.aws_lambda.receipts import Receipts, is_own_fault, put, told
@@ -40,24 +43,24 @@ class Enqueue:
             shape = shape_of(event, self._keys)
             match shape:
                 case Shape.MESSAGE | Shape.MESSAGES:
-                    return self._answer_caller(event, shape)
+                    return self._answer_caller(event, shape, context)
                 case Shape.HTTP | Shape.REST:
-                    return answer_request(event, shape, self._keys, self._put_for_caller)
+                    return answer_request(event, shape, self._keys, partial(self._put_for_caller, context))
                 case Shape.SQS:
                     return self._answer_sqs(event, context)
                 case Shape.KINESIS:
-                    return self._answer_kinesis(event)
+                    return self._answer_kinesis(event, context)
                 case Shape.SNS | Shape.EVENTBRIDGE:
-                    return self._answer_async(event, shape)
+                    return self._answer_async(event, shape, context)
                 case _:
                     raise InvalidInput(f"enqueue does not take {shape}; that of the items table is for advance")
 
-    def _answer_caller(self, event: Any, shape: Shape) -> dict[str, Any]:
+    def _answer_caller(self, event: Any, shape: Shape, context: Any) -> dict[str, Any]:
         """The outcomes; raises only if a retry of the very same call may help all of its messages.
 
         Whoever invokes asynchronously never sees them, and nothing in the event tells: hence the log.
         """
-        receipts = self._put_for_caller([event] if shape is Shape.MESSAGE else messages_in(event))
+        receipts = self._put_for_caller(context, [event] if shape is Shape.MESSAGE else messages_in(event))
         failures = receipts.failures
         if failures and len(failures) == len(receipts) and all(error.retryable for error in failures):
             raise failures[0]
@@ -71,17 +74,17 @@ class Enqueue:
         """What failed comes again; what always fails ends in the dead-letter queue after maxReceiveCount."""
         from stream_sort.aws_lambda.sqs_batch import partial_response  # noqa: PLC0415  # heavy, and for SQS only
 
-        failures = self._deliver(parcels_of(event, Shape.SQS, self._keys))
+        failures = self._deliver(parcels_of(event, Shape.SQS, self._keys), context)
         return partial_response(event, failures, context)
 
-    def _answer_kinesis(self, event: dict[str, Any]) -> dict[str, Any]:
+    def _answer_kinesis(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Everything from the first record that may yet be stored comes again.
 
         A record that never will be must not hold its shard, and Kinesis has no place for it: it is kept in the dead
         letters. Without any, all that is left of it is its sequence number in the log.
         """
         parcels = parcels_of(event, Shape.KINESIS, self._keys)
-        failures = self._deliver(parcels)
+        failures = self._deliver(parcels, context)
         again = {name: error for name, error in failures.items() if not is_own_fault(error)}
         # What lies behind the first of them comes again anyway.
         passed = takewhile(lambda one: one[0].name not in again, zip(parcels, event["Records"], strict=True))
@@ -109,15 +112,15 @@ class Enqueue:
             self._telemetry.logger.error("a record could not be set aside", record=name, **told(error))
         return lost
 
-    def _answer_async(self, event: dict[str, Any], shape: Shape) -> None:
+    def _answer_async(self, event: dict[str, Any], shape: Shape, context: Any) -> None:
         """Raise what was not stored: Lambda tries the event again, and in the end keeps it in the dead letters."""
-        failures = self._deliver(parcels_of(event, shape, self._keys)).values()
+        failures = self._deliver(parcels_of(event, shape, self._keys), context).values()
         for error in sorted(failures, key=is_own_fault):
             raise error
 
-    def _deliver(self, parcels: list[Parcel]) -> dict[str, StreamSortError]:
+    def _deliver(self, parcels: list[Parcel], context: Any) -> dict[str, StreamSortError]:
         """Put the messages of all parcels at once; the failure of each parcel that has one, by its name."""
-        receipts = self._put([message for parcel in parcels for message in parcel.messages])
+        receipts = self._put(context, [message for parcel in parcels for message in parcel.messages])
         failures: dict[str, StreamSortError] = {}
         start = 0
         for parcel in parcels:
@@ -133,16 +136,16 @@ class Enqueue:
                 log("a record failed", record=parcel.name, failed=len(found) or 1, **told(error))
         return failures
 
-    def _put_for_caller(self, messages: list[Any]) -> Receipts:
+    def _put_for_caller(self, context: Any, messages: list[Any]) -> Receipts:
         """Put, and log what was refused: the caller is told, but need not be there any more."""
-        receipts = self._put(messages)
+        receipts = self._put(context, messages)
         if refused := receipts.refused():
             some = refused[:MOST_PLACES_LOGGED]
             self._telemetry.logger.warning("messages were refused", count=len(refused), refused=some)
         return receipts
 
-    def _put(self, messages: list[Any]) -> Receipts:
-        receipts = put(self._sorter, messages)
+    def _put(self, context: Any, messages: list[Any]) -> Receipts:
+        receipts = put(self._sorter, messages, time_left_of(context))
         result, telemetry = receipts.result, self._telemetry
         raised = sum(isinstance(error, SequenceConflict) for _, error in result.rejected)
         for name, count in (
@@ -152,6 +155,7 @@ class Enqueue:
             (names.LATE, len(result.late)),
             (names.REJECTED, sum(not error.retryable for _, error in result.rejected) - raised),
             (names.CURSOR_ADVANCED, result.released),
+            (names.OUT_OF_ORDER, sum(result.out_of_order.values())),
         ):
             telemetry.count(name, count)
         self._log(receipts)
@@ -169,6 +173,13 @@ class Enqueue:
                 log(kind, count=len(some), places=receipts.places(some[:MOST_PLACES_LOGGED]))
         for queue, error in result.stalled:
             logger.warning("a queue was not advanced", queue=queue, **told(error))
+        if result.unreleased:
+            queues = result.unreleased[:MOST_PLACES_LOGGED]
+            logger.warning("the time was over; a sweep releases the rest", count=len(result.unreleased), queues=queues)
+        if result.out_of_order:
+            # A metric for each queue would cost more than all the rest: the log has the queues, the metric the sum.
+            worst = Counter(result.out_of_order).most_common(MOST_PLACES_LOGGED)
+            logger.info("out of order", count=sum(result.out_of_order.values()), queues=dict(worst))
 
 
 def _worst(errors: list[StreamSortError]) -> StreamSortError | None:

@@ -9,7 +9,7 @@ from stream_sort.core.outcomes import PutResult, Status
 from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError, Trimmed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from stream_sort.core.message import KeyNames
     from stream_sort.sorter import Sorter
@@ -93,14 +93,14 @@ class Receipts:
         }
 
 
-def put(sorter: Sorter, messages: list[Any]) -> Receipts:
-    """Store messages with one put_many.
+def put(sorter: Sorter, messages: list[Any], time_left: Callable[[], float] | None = None) -> Receipts:
+    """Store messages with one put_many, in the seconds that are left.
 
     Where conflicts are to be raised, each conflicting message is refused with its own error.
     """
     keys = sorter.options.keys
     try:
-        result = sorter.put_many(messages)
+        result = sorter.put_many(messages, time_left=time_left)
     except SequenceConflict as conflict:
         if conflict.result is None:
             raise

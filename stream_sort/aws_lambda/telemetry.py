@@ -21,6 +21,8 @@ MESSAGES_ACCEPTED = "MessagesAccepted"
 DUPLICATES = "Duplicates"
 CONFLICTS = "Conflicts"
 LATE = "Late"
+# Accepted after a message of the same queue with a higher seq; how many in each queue is in the log.
+OUT_OF_ORDER = "OutOfOrder"
 # What no retry will store: messages, bodies that hold none; queues that cannot be advanced before somebody acts.
 REJECTED = "Rejected"
 # Seqs released, not moves.

@@ -184,7 +184,7 @@ def test_an_sqs_batch_is_unwrapped_and_stored(enqueue: Any, sample: Any, sorter:
     assert enqueue(sample("enqueue_sqs")) == {"batchItemFailures": []}
     assert [one["event"] for one in sorter.read("orders-17")] == ["placed", "paid", "packed", "sent"]
     assert sorter.position("orders-18") == 0
-    assert told.metrics() == {"MessagesAccepted": 5, "CursorAdvanced": 5}
+    assert told.metrics() == {"MessagesAccepted": 5, "CursorAdvanced": 5, "OutOfOrder": 1}
 
 
 def test_an_sqs_batch_is_put_at_once_so_that_its_queue_moves_once(enqueue: Any, dynamo: Table) -> None:

@@ -49,7 +49,7 @@ def message(seq: int, queue: str) -> dict[str, Any]:
 def test_a_kinesis_batch_is_stored_and_released(enqueue: Any, sample: Any, sorter: StreamSorter, told: Told) -> None:
     assert enqueue(sample("enqueue_kinesis")) == {"batchItemFailures": []}
     assert [one["event"] for one in sorter.read("orders-17")] == ["placed", "paid", "packed"]
-    assert told.metrics() == {"MessagesAccepted": 3, "CursorAdvanced": 3}
+    assert told.metrics() == {"MessagesAccepted": 3, "CursorAdvanced": 3, "OutOfOrder": 1}
 
 
 def test_i7_poison_does_not_hold_a_shard_and_is_logged_with_its_number(

@@ -1,0 +1,111 @@
+"""enqueue in the time that Lambda gives it, and its figure of messages that came out of order."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stream_sort import StreamSorter, Sweeper
+from stream_sort.aws_lambda.enqueue import Enqueue
+from tests.functional.conftest import TUNING
+
+if TYPE_CHECKING:
+    from stream_sort.aws_lambda.telemetry import Telemetry
+    from tests.functional.conftest import Table, Told
+
+
+@dataclass
+class LittleTime:
+    """The context of a run that has so many seconds, of which each request to the tables takes one."""
+
+    dynamo: Table
+    seconds: float
+    aws_request_id: str = "c6af9ac6"
+
+    def __post_init__(self) -> None:
+        self.before = len(self.dynamo.calls)
+
+    def get_remaining_time_in_millis(self) -> int:
+        return round(1000 * (self.seconds - (len(self.dynamo.calls) - self.before)))
+
+
+def message(seq: int, queue: str = "q") -> dict[str, Any]:
+    return {"queue": queue, "seq": seq}
+
+
+def sqs(*messages: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "Records": [
+            {"messageId": f"{one['queue']}-{one['seq']}", "body": json.dumps(one), "eventSource": "aws:sqs"}
+            for one in messages
+        ]
+    }
+
+
+@pytest.fixture
+def sorter(dynamo: Table) -> StreamSorter:
+    return StreamSorter(client=dynamo.client, max_advance=10, **TUNING)
+
+
+@pytest.fixture
+def enqueue(sorter: StreamSorter, telemetries: dict[str, Telemetry]) -> Enqueue:
+    return Enqueue(sorter, telemetries["enqueue"])
+
+
+def test_a_stored_message_is_not_given_up_because_its_backlog_takes_longer_than_lambda_allows(
+    dynamo: Table, sorter: StreamSorter, enqueue: Enqueue, told: Told
+) -> None:
+    sorter.put_many(message(seq) for seq in range(1, 200))
+    context = LittleTime(dynamo, 20)
+    assert enqueue(sqs(message(0), message(0, "r")), context) == {"batchItemFailures": []}
+    assert context.get_remaining_time_in_millis() > 0
+    assert 0 < sorter.position("q") < 199
+    (log,) = [log for log in told.logs() if "a sweep releases the rest" in log["text"]]
+    assert (log["count"], log["queues"]) == (1, ["q"])
+    Sweeper(sorter).sweep()
+    assert (sorter.position("q"), sorter.position("r")) == (199, 0)
+
+
+def test_what_the_time_does_not_suffice_for_comes_again(
+    dynamo: Table, sorter: StreamSorter, enqueue: Enqueue
+) -> None:
+    batch = [message(0, f"q{number:02}") for number in range(40)]
+    answer = enqueue(sqs(*batch), LittleTime(dynamo, 20))
+    failed = {one["itemIdentifier"] for one in answer["batchItemFailures"]}
+    stored = {f"{one['queue']}-0" for one in batch if sorter.stores.items.highest(one["queue"]) is not None}
+    assert failed | stored == {f"{one['queue']}-0" for one in batch}
+    assert failed
+    for _ in range(40):
+        failed = {one["itemIdentifier"] for one in enqueue(sqs(*batch), LittleTime(dynamo, 20))["batchItemFailures"]}
+    assert failed == set()
+
+
+def test_messages_that_came_out_of_order_are_counted_and_their_queues_logged(enqueue: Enqueue, told: Told) -> None:
+    enqueue(sqs(message(0), message(2), message(1), message(0, "r"), message(1, "r")), None)
+    assert told.metrics()["OutOfOrder"] == 1
+    enqueue(sqs(message(5), message(7), message(6), message(3), message(5, "r"), message(4, "r")), None)
+    assert told.metrics()["OutOfOrder"] == 3
+    logs = [(log["count"], log["queues"]) for log in told.logs() if log["text"] == "out of order"]
+    assert logs == [(1, {"q": 1}), (3, {"q": 2, "r": 1})]
+
+
+def test_a_message_behind_one_that_somebody_else_stored_is_out_of_order(
+    enqueue: Enqueue, sorter: StreamSorter, dynamo: Table, told: Told
+) -> None:
+    other = StreamSorter(client=dynamo.client, **TUNING)
+    other.put(message(1))
+    enqueue([message(0)], None)
+    other.put(message(5))
+    # Behind a gap nobody looks, as a look costs: it is not seen that 5 was there before.
+    enqueue([message(3)], None)
+    enqueue([message(2)], None)
+    assert [log["queues"] for log in told.logs() if log["text"] == "out of order"] == [{"q": 1}, {"q": 1}]
+
+
+def test_duplicates_and_gaps_are_not_out_of_order(enqueue: Enqueue, told: Told) -> None:
+    enqueue([message(0), message(1), message(4), message(9)], None)
+    enqueue([message(1), message(0), message(12)], None)
+    assert "OutOfOrder" not in told.metrics()
