@@ -69,9 +69,7 @@ def test_a_stored_message_is_not_given_up_because_its_backlog_takes_longer_than_
     assert (sorter.position("q"), sorter.position("r")) == (199, 0)
 
 
-def test_what_the_time_does_not_suffice_for_comes_again(
-    dynamo: Table, sorter: StreamSorter, enqueue: Enqueue
-) -> None:
+def test_what_the_time_does_not_suffice_for_comes_again(dynamo: Table, sorter: StreamSorter, enqueue: Enqueue) -> None:
     batch = [message(0, f"q{number:02}") for number in range(40)]
     answer = enqueue(sqs(*batch), LittleTime(dynamo, 20))
     failed = {one["itemIdentifier"] for one in answer["batchItemFailures"]}
@@ -93,7 +91,7 @@ def test_messages_that_came_out_of_order_are_counted_and_their_queues_logged(enq
 
 
 def test_a_message_behind_one_that_somebody_else_stored_is_out_of_order(
-    enqueue: Enqueue, sorter: StreamSorter, dynamo: Table, told: Told
+    enqueue: Enqueue, dynamo: Table, told: Told
 ) -> None:
     other = StreamSorter(client=dynamo.client, **TUNING)
     other.put(message(1))

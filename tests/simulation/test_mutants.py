@@ -21,6 +21,8 @@ BROKEN = {
     "recreated-cursor": {"I10"},
     "unproved-tombstones": {"I10"},
     "repeated-marks": {"I2"},
+    "left-without-mark": {"I2"},
+    "trusted-mark": {"I2", "I5", "I10"},
     "mark-tried-once": {"I2"},
     "trusted-hint": {"I2", "I5"},
     "clear-without-look": {"I2"},

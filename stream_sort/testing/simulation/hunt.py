@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 MAX_SEEDS = 4_000
 
-# These need a fault or a mishap that the exhaustive search has not: stale or failed reads, a lost row, a trim.
-SEEDS_ONLY = frozenset({"stale-reads", "errors-are-empty", "recreated-cursor", "unproved-tombstones", "trusted-hint"})
+# These need a fault or a mishap that the exhaustive search has not: stale or failed reads, a lost row, a trim, a time
+# that runs out.
+SEEDS_ONLY = frozenset(
+    {"stale-reads", "errors-are-empty", "recreated-cursor", "unproved-tombstones", "trusted-hint"}
+    | {"left-without-mark", "trusted-mark"}
+)
 
 # One interleaving in very many shows these: a search finds it at once, so many seeds hardly ever.
 SEARCH_ONLY = frozenset({"mark-tried-once", "clear-without-look", "repeated-marks", "asked-once", "unpinned-start"})

@@ -71,6 +71,19 @@ class _TrustTheHint(_StoppingWalk):
         return head.taken
 
 
+class _LeaveWithoutMark(advancer.Walk):
+    def leave(self) -> advancer.Reach:
+        if not self._row_was_read and not self._read_row():
+            raise CursorLost(self.queue)
+        return self._reach(self.cursor.position, None, complete=False)
+
+
+class _TrustAnOldMark(advancer.Walk):
+    def leave(self) -> advancer.Reach:
+        self._row_was_read = True
+        return super().leave()
+
+
 class _MarkOnce(advancer.Walk):
     def _mark_waiting(self, last: int) -> None:
         now = self._service.clock()
@@ -178,6 +191,10 @@ MUTANTS = {
         Variant("recreated-cursor", "the proof of a lost cursor row is ignored", recorder=_NoProof),
         Variant("unproved-tombstones", "a tombstone carries no proof of the row", recorder=_TombstonesWithoutProof),
         Variant("repeated-marks", "a waiting mark may come back as it was", world=_RepeatedMarks),
+        Variant("left-without-mark", "an advance whose time is over sets no waiting mark", walk=_LeaveWithoutMark),
+        Variant(
+            "trusted-mark", "a mark that was read before the message was stored is relied on", walk=_TrustAnOldMark
+        ),
         Variant("mark-tried-once", "a refused waiting mark is not tried again", walk=_MarkOnce),
         Variant("clear-without-look", "a sweep clears a mark and does not look again", sweeper=_ClearWithoutLook),
         Variant("trusted-hint", "a remembered position is not checked against the row", walk=_TrustTheHint),

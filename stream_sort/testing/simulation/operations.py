@@ -38,11 +38,11 @@ class Operation:
         """The queues that the operation names; empty for a sweep."""
         return {message["queue"] for message in self.messages} | ({self.queue} if self.queue else set())
 
-    def run(self, sorter: Sorter, recorder: Recorder) -> Any:  # noqa: ARG002  # consumers need its ports
+    def run(self, sorter: Sorter, recorder: Recorder) -> Any:
         """Do it."""
         services: dict[str, Callable[[], Any]] = {
             "put": lambda: sorter.put(self.messages[0]),
-            "put_many": lambda: sorter.put_many(self.messages),
+            "put_many": lambda: sorter.put_many(self.messages, time_left=self._time_left(recorder)),
             "skip": lambda: sorter.skip(self.queue, self.argument, reason="by hand"),
             "open": lambda: sorter.open(self.queue, first_seq=self.argument),
             "set_policy": lambda: sorter.set_policy(self.queue, self.argument),
@@ -53,6 +53,13 @@ class Operation:
             "sweep_all": lambda: _sweeper(sorter, self.argument).sweep_all(),
         }
         return services[self.name]()
+
+    def _time_left(self, recorder: Recorder) -> Callable[[], float] | None:
+        """How long a put_many has by the recorded clock, if its argument says so."""
+        if self.argument is None:
+            return None
+        end = recorder.clock() + self.argument
+        return lambda: end - recorder.clock()
 
 
 def _sweeper(sorter: Sorter, watched: str | None) -> Sweeper:

@@ -122,7 +122,10 @@ def _judge_skip(attempt: Attempt, skip: Skip, oracle: Oracle) -> None:
 def _judge_errors(attempt: Attempt, errors: list[StreamSortError], oracle: Oracle) -> None:
     operation = attempt.operation
     failed = [error for error in errors if isinstance(error, StoreUnavailable)]
-    if bool(failed) is not bool(attempt.unavailable):
+    # put_many tries what failed once more, behind all others; with little time, it may not try some things at all.
+    was_healed = operation.name == "put_many" and not failed
+    had_little_time = operation.name == "put_many" and operation.argument is not None
+    if bool(failed) is not bool(attempt.unavailable) and not was_healed and not had_little_time:
         raise InvariantBroken(
             "I10", f"{operation}: {attempt.unavailable} calls were not answered, {len(failed)} errors were reported"
         )

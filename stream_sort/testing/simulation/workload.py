@@ -20,6 +20,8 @@ REPEATS = ("sent again",)
 ERRORS = ("reply lost", "throttled")
 FAULTS = (KILLS + REPEATS + ERRORS, KILLS + REPEATS + ERRORS, KILLS, REPEATS)
 FAULT_RATES = (0.0, 0.02, 0.05, 0.15, 0.3)
+# How long a put_many may take, where a call takes some seconds at most.
+SECONDS = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Plan:
     trims: bool
     loses: bool
     reads: bool = False
+    hurries: bool = False
 
 
 def draw_plan(rng: Random) -> Plan:
@@ -94,6 +97,20 @@ def with_trims(rng: Random, plan: Plan) -> Plan:
             # Rather late than early: before anything is released there is nothing to trim.
             tasks.insert(max(rng.randint(0, len(tasks)), rng.randint(0, len(tasks))), operation)
     return replace(plan, reads=True)
+
+
+def with_little_time(rng: Random, plan: Plan) -> Plan:
+    """The same plan where each put is a put_many whose time runs out anywhere; most of the seeds stay as they are."""
+    if rng.random() < 0.8:  # noqa: PLR2004  # a share of the seeds
+        return plan
+
+    def hurried(operation: Operation) -> Operation:
+        if operation.name not in {"put", "put_many"} or rng.random() < 0.3:  # noqa: PLR2004  # as above
+            return operation
+        return Operation("put_many", messages=operation.messages, argument=rng.choice(SECONDS))
+
+    tasks = tuple([hurried(operation) for operation in line] for line in plan.tasks)
+    return replace(plan, tasks=tasks, hurries=True)
 
 
 def _draw_options(rng: Random) -> Options:

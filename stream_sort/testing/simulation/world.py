@@ -98,8 +98,12 @@ class World:
         rows = [sorted(self.control.checkpoints.items()), sorted(self.control.consumers.items())]
         return repr((queues, sorted(self.tables.cursors.items()), rows))
 
+    def settle(self) -> None:
+        """Let the index of waiting queues catch up with the rows."""
+        self._index = dict(self.tables.cursors)
+
     def _marked(self, rng: Random, *args: Any) -> Any:
         """The index of waiting queues, which may lag behind the rows."""
         if rng.random() < 0.5:  # noqa: PLR2004  # as often current as not
-            self._index = dict(self.tables.cursors)
+            self.settle()
         return MemoryCursorStore(MemoryTables(cursors=self._index)).waiting(*args)
