@@ -209,7 +209,7 @@ class Consumer:
     def _take_turns(self, line: deque[Delivery], shift: Shift, time_left: Callable[[], float] | None) -> None:
         reserve = _reserve(shift)
         longest = 0.0
-        while line:
+        while line and self._stays_registered(line):
             delivery = line.popleft()
             began = self._pace.monotonic()
             goes_on = delivery.turn()
@@ -255,8 +255,17 @@ class Consumer:
                 "Without one it can be asked, and messages discarded, but nothing delivered"
             )
 
+    def _stays_registered(self, line: deque[Delivery]) -> bool:
+        """Read the registration again once a minute, in a long run, too; who cannot read it stops delivering."""
+        try:
+            self._begin()
+        except Exception as error:  # noqa: BLE001  # what was delivered so far is to be told, whatever this is
+            while line:
+                line.popleft().stop(error)
+        return bool(line)
+
     def _begin(self) -> None:
-        """Before anything is delivered: see that it can be, and that the consumer is known."""
+        """Before anything is delivered: see that it can be, and that the consumer is known and not retired."""
         self._check_handler()
         start = self._registrar.register(self.name, self._desk.terms.start)
         if start != self._desk.terms.start:

@@ -25,6 +25,7 @@ from stream_sort.errors import (
     TransactionTooLarge,
     Trimmed,
     TryLater,
+    named_error,
 )
 from stream_sort.parking import Parking
 from stream_sort.place import Place
@@ -67,11 +68,8 @@ class Delivery:
         """Do one piece of work, one chunk at most; False when nothing is left to do now."""
         try:
             return self._work()
-        except (MissingItems, CursorLost, Trimmed) as error:
-            return self._parking.park_damaged(error)
-        except StreamSortError as error:
-            self._caution.take_back()
-            return self._place.end("failed", error)
+        except Exception as error:  # noqa: BLE001  # a bug of ours must not stop the other queues
+            return self._recover(error)
 
     def hand_over(self) -> None:
         """Leave the rest to a new wake.
@@ -84,8 +82,24 @@ class Delivery:
             if self._place.goes_on:
                 self._desk.waker.wake(self._wake.queue, 0.0)
                 self._place.end("handed over")
-        except StreamSortError as error:
-            self._place.end("failed", error)
+        except Exception as error:  # noqa: BLE001  # as above
+            self.stop(error)
+
+    def stop(self, error: Exception) -> bool:
+        """End the run with an error that could not be recorded in the tables; always False."""
+        return self._place.end("failed", named_error(self._wake.queue, error))
+
+    def _recover(self, error: Exception) -> bool:
+        """Record what ended the work, so that it holds up this queue alone; whether the run goes on."""
+        try:
+            if isinstance(error, MissingItems | CursorLost | Trimmed):
+                return self._parking.park_damaged(error)
+            if not isinstance(error, StreamSortError):
+                return self._parking.park_for_bug(named_error(self._wake.queue, error))
+            self._caution.take_back()
+        except Exception as failure:  # noqa: BLE001  # as above
+            return self.stop(failure)
+        return self.stop(error)
 
     def _work(self) -> bool:
         # Arriving is no work by itself: a run whose time is short from the start must get on, too.

@@ -55,27 +55,30 @@ class Parking:
 
     def park_damaged(self, error: StreamSortError) -> bool:
         """Park a queue with a hole or without a cursor. It is tried again for ever: only a repair gets it past."""
-        place = self._place
-        row = place.row
+        row = self._place.row
         if row is None:
-            return place.end("failed", error)
-        if place.is_waiting():
-            return place.end("waiting")
+            return self._place.end("failed", error)
+        if self._place.is_waiting():
+            return self._place.end("waiting")
         seq = row.seq + 1
         attempts = attempts_before(row, seq, damaged=True) + 1
-        try:
-            goes_on = self._set_aside(replace(parked_by(row, seq, error, attempts, self._desk.clock()), damaged=True))
-        except StreamSortError as failure:
-            return place.end("failed", failure)
-        if place.served.ended == "parked":
-            place.served.error = error
-        return goes_on
+        parked = parked_by(row, seq, error, attempts, self._desk.clock())
+        return self._set_aside(replace(parked, damaged=True), error)
 
-    def _set_aside(self, parked: Parked) -> bool:
+    def park_for_bug(self, error: StreamSortError) -> bool:
+        """Park a queue in which a bug of ours came up. It is no attempt at a message, and is tried again for ever."""
+        row = self._place.row
+        if row is None or not self._place.is_stored:
+            return self._place.end("failed", error)
+        seq = row.seq + 1
+        return self._set_aside(parked_in_outage(row, seq, error, self.attempts(row, seq), self._desk.clock()), error)
+
+    def _set_aside(self, parked: Parked, error: Exception | None = None) -> bool:
+        """Park the queue; `error` is what the run then ends with, if it is not the handler's."""
         place = self._place
         if not place.commit(place.standing_row().seq, parked=parked):
             return place.goes_on
-        place.served.parked = parked
+        place.served.parked, place.served.error = parked, error
         if parked.next_try is not None:
             with suppress(StreamSortError):
                 # Should no wake go out: it is recorded as parked, and the sweep wakes it when its time has come.

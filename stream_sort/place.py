@@ -29,7 +29,8 @@ class Place:
     def __init__(self, desk: Desk, queue: str, *, forced: bool) -> None:
         self._desk = desk
         self._run = desk.new_run()
-        self._is_stored = False
+        # Whether the row stands in the table, or is only where this consumer would begin.
+        self.is_stored = False
         self.forced = forced
         self.row: Checkpoint | None = None
         self.position = MIN_SEQ - 1
@@ -42,11 +43,15 @@ class Place:
         """What the tables say now. The row of a lost cursor is not the beginning of a queue."""
         queue, terms = self.served.queue, self._desk.terms
         standing = self._desk.control.standing(terms.name, queue, slot)
+        if self.row is None and standing.cursor is None and standing.checkpoint is not None:
+            # One answer is not one moment: a queue that just begins may have got its row after that was read, and its
+            # checkpoint before. Whoever reads after the checkpoint was seen finds the row, or it is lost.
+            standing = self._desk.control.standing(terms.name, queue, slot)
         if standing.checkpoint is not None:
-            self.row, self._is_stored = standing.checkpoint, True
+            self.row, self.is_stored = standing.checkpoint, True
         elif standing.cursor is not None:
             first = first_checkpoint(terms.start, standing.cursor)
-            self.row, self._is_stored = Checkpoint(terms.name, queue, first, run=self._run), False
+            self.row, self.is_stored = Checkpoint(terms.name, queue, first, run=self._run), False
         if standing.cursor is not None:
             self.position, self.moved_at = standing.cursor.position, standing.cursor.moved_at or 0.0
         elif self.row is not None:
@@ -58,11 +63,11 @@ class Place:
 
         It notes the time: that there is a row which nobody committed since is how a death at the first message shows.
         """
-        if self._is_stored:
+        if self.is_stored:
             return True
         row = replace(self.standing_row(), committed_at=self._desk.clock())
         made = self._desk.control.create(row)
-        self.row, self._is_stored = made.checkpoint, made.checkpoint is not None
+        self.row, self.is_stored = made.checkpoint, made.checkpoint is not None
         if self.is_waiting():
             return self.end("waiting")
         return made.put(row)

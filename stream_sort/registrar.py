@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import LATEST, Checkpoint, Subscription
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream_sort.inflight import InFlight
     from stream_sort.ports import Clock, ControlStore, CursorStore
 
 
+# For how long a process trusts that a consumer still is registered as it read it, in seconds.
+TRUSTED = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A registration as it was read: where the consumer starts, and when it was read."""
+
+    start: str
+    read_at: float
+
+    def is_fresh(self, now: float) -> bool:
+        """Return True if it may be trusted."""
+        return 0 <= now - self.read_at < TRUSTED
+
+
 class Registrar:
-    """Registers a consumer once a process.
+    """Registers a consumer, and reads its registration again once a minute: it may have been retired meanwhile.
 
     A "latest" consumer gets its checkpoints at the positions of the moment, all queues in one pass. A queue without
     a checkpoint is thereafter a new one, and is delivered from its first message: nothing is missed.
@@ -23,40 +42,50 @@ class Registrar:
         self._cursors = cursors
         self._clock = clock
         self._in_flight = in_flight
-        self._known: dict[str, str] = {}
+        self._known: dict[str, Known] = {}
 
     def register(self, name: str, start: str) -> str:
-        """See to it that a consumer is registered and has its first checkpoints.
+        """See to it that a consumer that is about to deliver is registered, not retired, and has its first checkpoints.
 
         Returns the start that counts: the one it was first registered with, whatever is asked for now.
         """
+        now, known = self._clock(), self._known.get(name)
+        if known is None or not known.is_fresh(now):
+            known = self._known[name] = Known(self._add(name, start, now, self._control.register), now)
+        return known.start
+
+    def introduce(self, name: str, start: str) -> None:
+        """Make a consumer known that is yet to deliver, once a process; one that was retired stays so."""
         if name not in self._known:
-            wanted = Subscription(name, start, self._clock(), ready=start != LATEST)
-            there = self._control.register(wanted)
-            if not there.ready:
-                self._set_checkpoints(there)
-            self._known[name] = there.start
-        return self._known[name]
+            now = self._clock()
+            self._known[name] = Known(self._add(name, start, now, self._control.introduce), now)
 
     def start_of(self, name: str) -> str | None:
         """The start that counts for a consumer; None if it is not registered."""
         if name in self._known:
-            return self._known[name]
+            return self._known[name].start
         return next((there.start for there in self._control.consumers() if there.name == name), None)
 
     def retire(self, name: str) -> None:
-        """Take a consumer off the list."""
-        self._control.retire(name)
+        """Mark a consumer as retired: only a run that delivers takes that mark away."""
+        self._control.retire(name, self._clock())
         self._known.pop(name, None)
 
-    def _set_checkpoints(self, there: Subscription) -> None:
+    def _add(self, name: str, start: str, now: float, add: Callable[[Subscription], Subscription]) -> str:
+        there = add(Subscription(name, start, now, ready=start != LATEST))
+        if not there.ready and not there.is_retired:
+            self._set_checkpoints(there, add)
+        return there.start
+
+    def _set_checkpoints(self, there: Subscription, add: Callable[[Subscription], Subscription]) -> None:
         page = self._cursors.queues()
         while True:
             self._in_flight.map(lambda queue: self._set_checkpoint(there, queue), list(page.queues))
             if page.next is None:
                 break
             page = self._cursors.queues(page.next)
-            if self._control.register(there).ready:
+            stands = add(there)
+            if stands.ready or stands.is_retired:
                 # Somebody else is through: a queue without a checkpoint may be a new one by now.
                 return
         self._control.make_ready(there)

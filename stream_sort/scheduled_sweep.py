@@ -25,6 +25,6 @@ def scheduled_sweep(sorter: Sorter, telemetry: Telemetry) -> SweepStep:
     watcher = Watcher(control, cursors)
 
     def register() -> None:
-        registrar.register(settings.consumer, start)
+        registrar.introduce(settings.consumer, start)
 
     return SweepStep(Sweeper(sorter, lagging=watcher), watcher, register, telemetry)

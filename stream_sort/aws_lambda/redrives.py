@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_sort.core.message import check_queue, check_seq
-from stream_sort.errors import InvalidInput, NotParked, StreamSortError, shown
+from stream_sort.errors import InvalidInput, NotParked, named_error, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +110,8 @@ def _redrive_one(
         done.failed += [_told(one) for one in consumer.stuck(queue, seq)[:1]]
     except NotParked:
         raise
-    except StreamSortError as error:
+    except Exception as unnamed:  # noqa: BLE001  # a bug of ours in one queue must not stop the others
+        error = named_error(queue, unnamed)
         done.failed.append({"queue": queue, "seq": seq, "error": f"{type(error).__name__}: {error}"})
     done.queues += 1
 

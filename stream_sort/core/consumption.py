@@ -91,12 +91,21 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A consumer and where it starts; not `ready` while the checkpoints of a "latest" one are being set."""
+    """A consumer and where it starts; not `ready` while the checkpoints of a "latest" one are being set.
+
+    `retired_at` is when it was retired; nothing waits for it until it delivers again.
+    """
 
     name: str
     start: str
     since: float
     ready: bool = True
+    retired_at: float | None = None
+
+    @property
+    def is_retired(self) -> bool:
+        """Return True if it was retired and has not delivered since."""
+        return self.retired_at is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,15 @@ class ControlStore(Protocol):
         """
 
     def register(self, subscription: Subscription) -> Subscription:
-        """Add a consumer.
+        """Add a consumer that is about to deliver.
 
-        12. Only if there is none of that name; answers the one that stands.
+        12. Only if there is none of that name, or it is retired and thereby no longer is; answers the one that stands.
+        """
+
+    def introduce(self, subscription: Subscription) -> Subscription:
+        """Add a consumer that is yet to deliver.
+
+        17. Only if there is none of that name, retired or not; answers the one that stands.
         """
 
     def make_ready(self, subscription: Subscription) -> None:
@@ -95,10 +101,10 @@ class ControlStore(Protocol):
         13. Changes nothing else; nothing at all if it was retired.
         """
 
-    def consumers(self) -> list[Subscription]:
-        """Name all consumers.
+    def consumers(self, *, retired: bool = False) -> list[Subscription]:
+        """Name all consumers that are not retired; with `retired`, those that are.
 
-        14. Every one that was registered before the call, and not retired.
+        14. Every one that was registered, or retired, before the call.
         """
 
     def bookmark(self) -> Any:
@@ -110,8 +116,8 @@ class ControlStore(Protocol):
         15. `bookmark` answers what was set last.
         """
 
-    def retire(self, consumer: str) -> None:
-        """Take a consumer off the list, if it is there.
+    def retire(self, consumer: str, now: float) -> None:
+        """Mark a consumer as retired, if it is there and is not retired yet.
 
-        16. Its checkpoints and dead letters stay as they are; `register` adds it anew.
+        16. Its checkpoints and dead letters stay as they are; `register` adds it anew, nothing else does.
         """

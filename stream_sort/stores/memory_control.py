@@ -130,19 +130,27 @@ class MemoryControlStore:
     def register(self, subscription: Subscription) -> Subscription:
         """See ControlStore."""
         with self._tables.lock:
+            there = self._control.consumers.get(subscription.name)
+            if there is None or there.is_retired:
+                there = self._control.consumers[subscription.name] = subscription
+            return there
+
+    def introduce(self, subscription: Subscription) -> Subscription:
+        """See ControlStore."""
+        with self._tables.lock:
             return self._control.consumers.setdefault(subscription.name, subscription)
 
     def make_ready(self, subscription: Subscription) -> None:
         """See ControlStore."""
         with self._tables.lock:
             there = self._control.consumers.get(subscription.name)
-            if there is not None:
+            if there is not None and not there.is_retired:
                 self._control.consumers[subscription.name] = replace(there, ready=True)
 
-    def consumers(self) -> list[Subscription]:
+    def consumers(self, *, retired: bool = False) -> list[Subscription]:
         """See ControlStore."""
         with self._tables.lock:
-            return list(self._control.consumers.values())
+            return [one for one in self._control.consumers.values() if one.is_retired is retired]
 
     def bookmark(self) -> Any:
         """See ControlStore."""
@@ -152,10 +160,12 @@ class MemoryControlStore:
         """See ControlStore."""
         self._control.bookmark = place
 
-    def retire(self, consumer: str) -> None:
+    def retire(self, consumer: str, now: float) -> None:
         """See ControlStore."""
         with self._tables.lock:
-            self._control.consumers.pop(consumer, None)
+            there = self._control.consumers.get(consumer)
+            if there is not None and not there.is_retired:
+                self._control.consumers[consumer] = replace(there, retired_at=now)
 
     def _letters(self, consumer: str) -> list[DeadLetter]:
         with self._tables.lock:
@@ -169,7 +179,7 @@ class MemoryControlStore:
 
     def _is_starting(self, consumer: str) -> bool:
         there = self._control.consumers.get(consumer)
-        return there is not None and not there.ready
+        return there is not None and not there.ready and not there.is_retired
 
 
 def _is_due(parked: Parked, before: float | None) -> bool:

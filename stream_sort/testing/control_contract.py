@@ -213,7 +213,7 @@ class ControlStoreContract:
 
     def test_13_getting_ready_makes_no_consumer_known_that_was_retired(self, bench: ControlBench) -> None:
         first = bench.control.register(Subscription("billing", "latest", NOW, ready=False))
-        bench.control.retire("billing")
+        bench.control.retire("billing", NOW + 1)
         bench.control.make_ready(first)
         assert bench.control.consumers() == []
         assert not bench.control.create(replace(ROW, queue="b"), first).won
@@ -224,13 +224,31 @@ class ControlStoreContract:
         bench.control.create(ROW)
         _bury(bench.control, LETTER)
         row = bench.row()
-        for _ in range(2):
-            bench.control.retire("billing")
+        for later in (1, 2):
+            bench.control.retire("billing", NOW + later)
         assert bench.control.consumers() == [other]
+        retired = Subscription("billing", "latest", NOW, retired_at=NOW + 1)
+        assert bench.control.consumers(retired=True) == [retired]
         assert (bench.row(), bench.control.dead_letters_of("billing", "q")) == (row, [LETTER])
         again = Subscription("billing", "17", NOW + 5)
         assert bench.control.register(again) == again
         assert sorted(one.name for one in bench.control.consumers()) == ["billing", "search"]
+        assert bench.control.consumers(retired=True) == []
+
+    def test_16_who_never_was_registered_is_not_retired(self, bench: ControlBench) -> None:
+        bench.control.retire("biling", NOW)
+        assert (bench.control.consumers(), bench.control.consumers(retired=True)) == ([], [])
+
+    def test_17_a_consumer_is_introduced_once_and_not_after_it_was_retired(self, bench: ControlBench) -> None:
+        first = Subscription("billing", "latest", NOW, ready=False)
+        later = Subscription("billing", "earliest", NOW + 5)
+        assert bench.control.introduce(first) == first
+        assert bench.control.introduce(later) == first
+        bench.control.retire("billing", NOW + 6)
+        assert bench.control.introduce(later) == replace(first, retired_at=NOW + 6)
+        assert bench.control.consumers() == []
+        assert bench.control.register(later) == later
+        assert bench.control.introduce(first) == later
 
     def test_14_every_consumer_is_named(self, bench: ControlBench) -> None:
         assert bench.control.consumers() == []

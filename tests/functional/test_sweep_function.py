@@ -92,6 +92,19 @@ def test_the_stacks_own_consumer_is_watched_over_before_it_ever_ran(
     assert row.nudges == 1
 
 
+def test_the_stacks_own_consumer_once_retired_is_not_brought_back_by_a_cold_start(
+    sorter: StreamSorter, sample: Any, context: Context
+) -> None:
+    load().handler(sample("sweep_schedule"), context)
+    control = sorter.stores.control("stream-sort-control")
+    assert [one.name for one in control.consumers()] == ["process"]
+    OrderedConsumer("process", sorter=sorter, control_table="stream-sort-control").retire()
+    load().handler(sample("sweep_schedule"), context)
+    assert control.consumers() == []
+    sorter.put_many({"queue": "q", "seq": seq} for seq in range(3))
+    assert sorter.trim("q", 1, control_table="stream-sort-control") == 2
+
+
 def test_a_queue_that_stays_parked_shows_in_the_figures(
     sorter: StreamSorter, sample: Any, context: Context, told: Told
 ) -> None:

@@ -31,6 +31,7 @@ BROKEN = {
     "asked-once": {"I5"},
     "unpinned-start": {"I5"},
     "no-proof-left": {"I10"},
+    "overtaken-alarm": {"I5"},
     "taken-back-blindly": {"I5", "I10"},
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort import OrderedConsumer
+    from stream_sort.core.consumption import Standing
 
 
 @pytest.fixture
@@ -134,6 +136,34 @@ def test_a_true_hole_is_still_raised_and_parked(office: Office) -> None:
     assert [one.damaged for one in consumer.parked()] == [True]
     office.clock.move(10)
     assert ends(wake(consumer)) == ["parked"]
+
+
+def test_i10_a_queue_that_begins_while_it_is_read_is_not_taken_for_one_whose_cursor_is_lost(office: Office) -> None:
+    clerk = Clerk()
+    consumer = office.hire(clerk)
+    control = consumer._desk.control
+
+    class Torn:
+        """Reads the cursor row before the queue begins, and the checkpoint after it."""
+
+        def __init__(self) -> None:
+            self.reads = 0
+
+        def standing(self, name: str, queue: str, slot: int | None = None) -> Standing:
+            self.reads += 1
+            if self.reads > 1:
+                return control.standing(name, queue, slot)
+            office.put(0)
+            office.hire(Clerk()).catch_up("q")
+            office.put(1)
+            return replace(control.standing(name, queue, slot), cursor=None)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(control, name)
+
+    consumer._desk = replace(consumer._desk, control=Torn())  # type: ignore[arg-type]
+    assert ends(wake(consumer)) == ["done"]
+    assert (clerk.seqs(), consumer.parked()) == ([1], [])
 
 
 def test_i5_the_seed_in_which_a_reader_was_overtaken_holds() -> None:

@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort import NotConsumed, NotParked, OrderedConsumer, SettingsError
+from stream_sort import (
+    Batch,
+    NotConsumed,
+    NotParked,
+    OrderedConsumer,
+    SettingsError,
+    StoreUnavailable,
+    StreamSortError,
+)
+from stream_sort.core.records import QueuePage
+from stream_sort.inflight import InFlight
 from stream_sort.registrar import Registrar
 from stream_sort.watcher import Watcher
-from tests.consumers import Clerk, Office, wake
+from tests.consumers import Clerk, Interrupted, Office, wake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +113,88 @@ def test_a_trim_does_not_wait_for_a_retired_consumer_which_is_told_of_the_hole_i
     (parked,) = consumer.parked()
     assert (parked.seq, parked.damaged) == (1, True)
     assert "trimmed up to seq 2" in parked.error
+
+
+def test_i5_a_retired_consumer_that_delivers_in_a_warm_process_is_registered_again_within_a_minute(
+    office: Office,
+) -> None:
+    office.put(0)
+    warm = office.hire(Clerk())
+    wake(warm)
+    office.hire(Clerk()).retire()
+    office.clock.move(60)
+    office.put(1)
+    wake(warm)
+    assert known(office) == ["billing"]
+    office.put(2, 3)
+    with pytest.raises(NotConsumed):
+        office.sorter.trim("q", 2, control_table="Control")
+
+
+def test_i5_a_long_run_reads_its_registration_again_every_minute(office: Office) -> None:
+    office.put(0, 1, 2, 3)
+    listed: list[list[str]] = []
+
+    def slow(batch: Batch) -> None:
+        if batch.seqs == (0,):
+            office.hire(Clerk()).retire()
+        listed.append(known(office))
+        office.clock.move(31)
+
+    office.hire(slow, batch_size=1).catch_up("q")
+    assert listed == [[], [], ["billing"], ["billing"]]
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("out of reach"), KeyError("a bug")], ids=repr)
+def test_a_long_run_that_cannot_read_its_registration_stops_and_tells_what_it_delivered(
+    office: Office, error: Exception
+) -> None:
+    office.put(0, 1, 2)
+    consumer = office.hire(lambda _: office.clock.move(61), batch_size=1)
+    store = Interrupted(consumer._registrar._control)
+    consumer._registrar._control = store  # type: ignore[assignment]
+
+    def fails() -> None:
+        raise error
+
+    store.after["register"] = [lambda: store.before.update(register=[fails])]
+    (served,) = wake(consumer)
+    assert (served.ended, served.delivered, consumer.checkpoint("q")) == ("failed", 1, 0)
+    assert isinstance(served.error, StreamSortError)
+
+
+def test_the_sweeps_cold_start_does_not_bring_a_retired_consumer_back(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Clerk())
+    wake(consumer)
+    office.put(1, 2)
+    consumer.retire()
+    cold = Registrar(
+        office.sorter.stores.control("Control"), office.sorter.stores.cursors, office.clock, office.sorter.in_flight
+    )
+    cold.introduce("billing", "earliest")
+    assert known(office) == []
+    assert office.sorter.trim("q", 2, control_table="Control") == 2
+
+
+def test_a_latest_consumer_that_was_retired_while_the_sweep_introduced_it_stays_retired(office: Office) -> None:
+    office.put(0, queue="a")
+    office.put(0, queue="b")
+    control, cursors = office.sorter.stores.control("Control"), office.sorter.stores.cursors
+
+    class Paged:
+        """Cursors whose listing has a second page, before which the consumer is retired."""
+
+        get = staticmethod(cursors.get)
+
+        def queues(self, start: object = None) -> QueuePage:
+            if start is not None:
+                control.retire("billing", office.clock())
+            return QueuePage(("b",)) if start is not None else QueuePage(("a",), next=1)
+
+    Registrar(control, Paged(), office.clock, InFlight(1)).introduce("billing", "latest")  # type: ignore[arg-type]
+    assert known(office) == []
+    assert office.row("b") is None
 
 
 def test_what_a_retired_consumer_parked_can_still_be_seen(office: Office) -> None:

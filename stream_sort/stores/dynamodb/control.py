@@ -66,7 +66,8 @@ class DynamoControlStore:
         if starting is None:
             return _committed(self._put(row, row_is_absent), checkpoint)
         key = rows.key_of(rows.CONSUMERS, starting.name)
-        is_starting = rows.condition_of(rows.ConsumerRow.ready == False)  # noqa: E712  # pynamodb's way to say it
+        is_not_ready = rows.ConsumerRow.ready == False  # noqa: E712  # pynamodb's way to say it
+        is_starting = rows.condition_of(is_not_ready & rows.ConsumerRow.retired_at.does_not_exist())
         check = {"ConditionCheck": {"TableName": self._table, "Key": key, **is_starting}}
         try:
             actions = [self._put_action(row, row_is_absent), check]
@@ -133,31 +134,26 @@ class DynamoControlStore:
 
     def register(self, subscription: Subscription) -> Subscription:
         """See ControlStore."""
-        row = rows.ConsumerRow.of(subscription)
-        there = self._get(rows.CONSUMERS, subscription.name)
-        if there is None:
-            reply = self._put(row, rows.ConsumerRow.pk.does_not_exist())
-            there = reply.item if reply.refused else None
-        return subscription if there is None else rows.row_of(rows.ConsumerRow, there).subscription()
+        there = self._subscription(subscription.name)
+        if there is not None and not there.is_retired:
+            return there
+        is_absent, is_retired = rows.ConsumerRow.pk.does_not_exist(), rows.ConsumerRow.retired_at.exists()
+        return self._add_consumer(subscription, is_absent | is_retired)
+
+    def introduce(self, subscription: Subscription) -> Subscription:
+        """See ControlStore."""
+        there = self._subscription(subscription.name)
+        return there or self._add_consumer(subscription, rows.ConsumerRow.pk.does_not_exist())
 
     def make_ready(self, subscription: Subscription) -> None:
         """See ControlStore."""
         # An update would make a row where there is none: half of one, of a consumer that was retired meanwhile.
-        row_is_there = "attribute_exists(#pk)"
-        self._calls(
-            "update_item",
-            self._table,
-            TableName=self._table,
-            Key=rows.key_of(rows.CONSUMERS, subscription.name),
-            UpdateExpression="SET #ready = :yes",
-            ConditionExpression=row_is_there,
-            ExpressionAttributeNames={"#ready": rows.ConsumerRow.ready.attr_name, "#pk": tables.CONTROL_PK},
-            ExpressionAttributeValues={":yes": {"BOOL": True}},
-        )
+        self._update_consumer(subscription.name, rows.ConsumerRow.ready.attr_name, {"BOOL": True})
 
-    def consumers(self) -> list[Subscription]:
+    def consumers(self, *, retired: bool = False) -> list[Subscription]:
         """See ControlStore."""
-        return [rows.row_of(rows.ConsumerRow, wire).subscription() for wire in self._query(rows.CONSUMERS, "")]
+        found = (rows.row_of(rows.ConsumerRow, wire).subscription() for wire in self._query(rows.CONSUMERS, ""))
+        return [one for one in found if one.is_retired is retired]
 
     def bookmark(self) -> Any:
         """See ControlStore."""
@@ -171,10 +167,35 @@ class DynamoControlStore:
         row = rows.BookmarkRow(rows.SWEEP, rows.BOOKMARK, place=text)
         self._calls("put_item", self._table, TableName=self._table, Item=rows.wire_of(row))
 
-    def retire(self, consumer: str) -> None:
+    def retire(self, consumer: str, now: float) -> None:
         """See ControlStore."""
-        key = rows.key_of(rows.CONSUMERS, consumer)
-        self._calls("delete_item", self._table, TableName=self._table, Key=key)
+        at = {"N": str(round(now * 1000))}
+        self._update_consumer(consumer, rows.ConsumerRow.retired_at.attr_name, at)
+
+    def _subscription(self, name: str) -> Subscription | None:
+        wire = self._get(rows.CONSUMERS, name)
+        return None if wire is None else rows.row_of(rows.ConsumerRow, wire).subscription()
+
+    def _add_consumer(self, subscription: Subscription, condition: Any) -> Subscription:
+        reply = self._put(rows.ConsumerRow.of(subscription), condition)
+        there = reply.item if reply.refused else None
+        return subscription if there is None else rows.row_of(rows.ConsumerRow, there).subscription()
+
+    def _update_consumer(self, name: str, attribute: str, value: Any) -> None:
+        """Set one attribute of a consumer that is there and not retired."""
+        # An update would make a row where there is none: half of one.
+        row_is_there, is_not_retired = "attribute_exists(#pk)", "attribute_not_exists(#retired)"
+        names = {"#changed": attribute, "#pk": tables.CONTROL_PK, "#retired": rows.ConsumerRow.retired_at.attr_name}
+        self._calls(
+            "update_item",
+            self._table,
+            TableName=self._table,
+            Key=rows.key_of(rows.CONSUMERS, name),
+            UpdateExpression="SET #changed = :value",
+            ConditionExpression=f"{row_is_there} AND {is_not_retired}",
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues={":value": value},
+        )
 
     def _get(self, pk: str, sk: str) -> Wire | None:
         key = rows.key_of(pk, sk)

@@ -145,21 +145,29 @@ class DeadLetterRow(ControlRow):
 
 
 class ConsumerRow(ControlRow):
-    """A consumer that is known."""
+    """A consumer that is known; one that is retired stays, with the time."""
 
     start = UnicodeAttribute()
     since = NumberAttribute()
     ready = BooleanAttribute()
+    retired_at = NumberAttribute(null=True)
 
     @classmethod
     def of(cls, subscription: Subscription) -> ConsumerRow:
         """The row of a consumer."""
-        since = _millis(subscription.since)
-        return cls(CONSUMERS, subscription.name, start=subscription.start, since=since, ready=subscription.ready)
+        return cls(
+            CONSUMERS,
+            subscription.name,
+            start=subscription.start,
+            since=_millis(subscription.since),
+            ready=subscription.ready,
+            retired_at=_millis(subscription.retired_at),
+        )
 
     def subscription(self) -> Subscription:
         """The consumer of a row."""
-        return Subscription(str(self.sk), self.start, _seconds(self.since) or 0.0, ready=bool(self.ready))
+        since, retired_at = _seconds(self.since) or 0.0, _seconds(self.retired_at)
+        return Subscription(str(self.sk), self.start, since, ready=bool(self.ready), retired_at=retired_at)
 
 
 class BookmarkRow(ControlRow):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stream_sort.errors import HandlerProblem
+    from stream_sort.registrar import Known
 
 READS = frozenset(
     {
@@ -47,7 +48,7 @@ READS = frozenset(
 # Calls that are about no queue, or about many.
 LISTINGS = frozenset(
     {"waiting", "queues", "rows", "checkpoints", "parked", "dead_letters", "register", "make_ready", "consumers"}
-    | {"bookmark", "set_bookmark", "retire", "active", "rows_of"}
+    | {"bookmark", "set_bookmark", "retire", "introduce", "active", "rows_of"}
 )
 
 
@@ -106,6 +107,15 @@ class Refused:
         return copy.copy(self.problem)
 
 
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """The answer of a call in which our own code stumbles."""
+
+    def error(self) -> Exception:
+        """A new error each time, as above; no error of ours."""
+        return KeyError("a simulated bug")
+
+
 NAMES = itertools.count()
 
 
@@ -124,6 +134,8 @@ class Recorder:
         self._history = history
         self._clock = clock
         self._next = 0
+        # What the process remembers of its consumers' registrations.
+        self.registered: dict[str, Known] = {}
 
     def stores(self) -> Stores:
         """Ports whose every call goes through `ask`."""
@@ -151,7 +163,7 @@ class Recorder:
         if self._next == len(self._history):
             raise Pending(call)
         answer = self._take()
-        if isinstance(answer, Unavailable | Refused):
+        if isinstance(answer, Unavailable | Refused | Bug):
             raise answer.error()
         return answer
 
@@ -237,7 +249,7 @@ def join(call: Call, answers: list[Any]) -> Any:
     """The answer of a call, from those of its parts."""
     if call.key == "items.put_many":
         return [answer.error() if isinstance(answer, Unavailable) else answer for answer in answers]
-    failed = [answer for answer in answers if isinstance(answer, Unavailable)]
+    failed = [answer for answer in answers if isinstance(answer, Unavailable | Bug)]
     if failed:
         return failed[0]
     joined: Any = None

@@ -46,12 +46,25 @@ def trim(through: int) -> Operation:
     return Operation("trim", QUEUE, argument=through)
 
 
+def deliver(run: str) -> Operation:
+    """A run of our own consumer, under this name."""
+    return Operation("deliver", QUEUE, argument=run)
+
+
 CONSUME = Operation("consume", QUEUE, argument="billing")
 
 # The smallest searches first.
 CASES = (
     Case("a trim and a new consumer", (trim(1), CONSUME), before=(put(0), put(1), put(2))),
     Case("a trim, a message and a new consumer", (trim(0), put(0), CONSUME)),
+    Case(
+        "a trim and two runs of a consumer",
+        (trim(1), deliver("one"), deliver("other")),
+        before=(put(0), put(1), put(2)),
+        crashes=0,
+        repeats=0,
+    ),
+    Case("a trim and two readers of one name", (trim(1), CONSUME, CONSUME), before=(put(0), put(1), put(2)), repeats=0),
     Case("two trims and a new consumer", (trim(1), trim(1), CONSUME), before=(put(0), put(1), put(2)), repeats=0),
     Case("a trim and a repeat, stale memory", (trim(1), put(0), put(3)), before=(put(0), put(1), put(2)), stale=True),
     Case("a batch and a message", (put_many(0, 2), put(1))),

@@ -6,9 +6,18 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.precaution import ENDED, is_precaution
-from stream_sort.errors import CheckpointConflict, CursorLost, NotParked, StoreUnavailable, TryLater
+from stream_sort.errors import (
+    CheckpointConflict,
+    CursorLost,
+    InternalError,
+    MissingItems,
+    NotParked,
+    StoreUnavailable,
+    Trimmed,
+    TryLater,
+)
 from stream_sort.testing.simulation.bench import Bench
-from stream_sort.testing.simulation.calls import Refused
+from stream_sort.testing.simulation.calls import Bug, Refused
 from stream_sort.testing.simulation.clerk import ProcessDied, done_through
 from stream_sort.testing.simulation.consumer_operations import ConsumerOperation
 from stream_sort.testing.simulation.consumer_oracle import ConsumerOracle
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from stream_sort.core.batch import Batch
-    from stream_sort.core.consumption import Parked
+    from stream_sort.core.consumption import Checkpoint, Parked
     from stream_sort.testing.simulation.calls import Call
     from stream_sort.testing.simulation.clerk import Clerk, OwnHandler
     from stream_sort.testing.simulation.consumer_operations import Handled
@@ -45,8 +54,12 @@ class ConsumerBench(Bench):
         self.consumers = ConsumerOracle(self.world, self.control)
         self.given: Given = {}
         self.first_error: Exception | None = None
+        # In which queues our own code is to stumble, and how often.
+        self.bugs: dict[str, int] = {}
         self._clerk = clerk
         self._since: dict[int, dict[tuple[str, str], int]] = {}
+        self._began: dict[int, float] = {}
+        self._stumbled: set[str] = set()
 
     def begin(self, process: Process, operation: Operation) -> None:
         """Let a process start an operation; remember what the checkpoints were."""
@@ -54,6 +67,7 @@ class ConsumerBench(Bench):
         if process.attempt is not None:
             places = self.control.checkpoints
             self._since[process.attempt.number] = {place: self.consumers.history(*place) for place in places}
+            self._began[process.attempt.number] = self.world.now
 
     def apply(self, process: Process, part: Call, fault: str = "") -> Any:
         """Do one part of a call of a process, and check what it did."""
@@ -64,8 +78,15 @@ class ConsumerBench(Bench):
             self.retries.send(self.world.now, consumer, queue, delay)
             self.trace.add(process.name, part, fault)
             return None
+        if self._stumbles(process, part):
+            self.trace.add(process.name, part, "bug")
+            return Bug()
         before = self.world.tables.cursors.get(str(part.queue))
         answer = super().apply(process, part, fault)
+        if part.port == "control" and part.name in {"register", "introduce", "retire"} and process.attempt is not None:
+            self.consumers.check_registered(process.attempt.operation.name)
+            self.oracle.retired = self.consumers.ever_retired
+            self.met["retired"] += part.name == "retire"
         self.stream.add(before, self.world.tables.cursors.get(str(part.queue)))
         if part.port == "control" and part.name in {"create", "commit"}:
             self.consumers.check_checkpoint(part.args[0].consumer, part.args[0].queue)
@@ -100,6 +121,7 @@ class ConsumerBench(Bench):
         given = self.given.get((new.consumer, new.queue), ())
         self.met["messages done"] += dead is None and sum(old.seq < seq <= new.seq for seq in set(given))
         self.consumers.check_blame(new.parked, dead)
+        self._check_alarm(new)
         self._count_parked(new.parked)
         self.met["outages waited for"] += new.parked is not None and TryLater.__name__ in new.parked.error
         self.met["effects"] += len(effects)
@@ -112,11 +134,40 @@ class ConsumerBench(Bench):
         else:
             self.met["precautions" if parked.next_try is not None else "deadly ones parked for good"] += 1
 
+    def _stumbles(self, process: Process, part: Call) -> bool:
+        """Whether our own code meets a bug here: where a consumer's run reads what it is to deliver."""
+        queue = str(part.queue)
+        if part.key != "items.page" or not self.bugs.get(queue) or process.attempt is None:
+            return False
+        if process.attempt.operation.name != "process":
+            return False
+        self.bugs[queue] -= 1
+        self._stumbled.add(queue)
+        self.met["bugs"] += 1
+        return True
+
+    def _check_alarm(self, row: Checkpoint) -> None:
+        """I5, I9: a queue is called damaged only if it is, and a bug ours only where there was one."""
+        parked = row.parked
+        if parked is None:
+            return
+        is_lost = row.queue in self.oracle.lost and parked.error.startswith(CursorLost.__name__)
+        is_trimmed = row.consumer in self.oracle.retired and parked.error.startswith(Trimmed.__name__)
+        if parked.damaged and not is_lost and not is_trimmed:
+            raise InvariantBroken("I5", f"{row.consumer} calls a queue damaged that is not: {parked}")
+        if parked.error.startswith(InternalError.__name__) and row.queue not in self._stumbled:
+            raise InvariantBroken("I9", f"not a named error: {parked.error}")
+
     def _judge(self, attempt: Attempt, error: Exception) -> None:
+        was_retired = attempt.operation.plan.terms.name in self.oracle.retired  # type: ignore[attr-defined]  # a consumer's
+        if isinstance(error, MissingItems) or (isinstance(error, Trimmed) and not was_retired):
+            raise InvariantBroken("I5", f"{attempt.operation}: {type(error).__name__}: {error}")
         expected = (
             (isinstance(error, StoreUnavailable) and attempt.unavailable > 0)
             or (isinstance(error, CursorLost) and error.queue in self.oracle.lost)
             or (isinstance(error, CheckpointConflict | NotParked) and attempt.operation.name != "process")
+            or (isinstance(error, InternalError) and error.queue in self._stumbled)
+            or isinstance(error, Trimmed)
         )
         if not expected:
             raise InvariantBroken("I9", f"{attempt.operation}: {type(error).__name__}: {error}")
@@ -130,6 +181,7 @@ class ConsumerBench(Bench):
         if not self._is_redriven(attempt, consumer, batch):
             since = self._since[attempt.number].get((consumer, batch.queue), 0)
             self.consumers.check_batch(consumer, batch, since)
+        self.consumers.check_delivers(consumer, self._began[attempt.number])
         self.given.setdefault((consumer, batch.queue), []).extend(batch.seqs)
         told = f"{consumer} is given {batch.queue!r} {list(batch.seqs)}"
         try:

@@ -11,8 +11,9 @@ from stream_sort.core.consumption import Wake, told
 from stream_sort.core.precaution import Shift
 from stream_sort.core.records import Cursor
 from stream_sort.delivery import Delivery
-from stream_sort.errors import CursorLost, HandlerProblem
+from stream_sort.errors import CursorLost, HandlerProblem, StreamSortError
 from stream_sort.parking import Parking
+from stream_sort.registrar import Registrar
 from stream_sort.testing.simulation.variant import Variant
 from stream_sort.testing.simulation.world import World
 from stream_sort.verdict import verdict_of
@@ -126,6 +127,30 @@ class _BlamesOutages(Delivery):
         self._parking = _BlamingParking(desk, self._place, self._chunk, afresh=options.get("afresh", False))
 
 
+class _LetsBugsThrough(Delivery):
+    """Names errors of ours only; anything else ends the whole run."""
+
+    def _recover(self, error: Exception) -> bool:
+        if not isinstance(error, StreamSortError):
+            raise error
+        return super()._recover(error)
+
+
+class _RegistersOnce(Registrar):
+    """Reads a registration once a process, and never again."""
+
+    def register(self, name: str, start: str) -> str:
+        known = self._known.get(name)
+        return super().register(name, start) if known is None else known.start
+
+
+class _SweepRegisters(Registrar):
+    """Brings back who was retired, though nothing is delivered."""
+
+    def introduce(self, name: str, start: str) -> None:
+        self.register(name, start)
+
+
 CONSUMER_MUTANTS = {
     mutant.name: mutant
     for mutant in (
@@ -135,6 +160,9 @@ CONSUMER_MUTANTS = {
         Variant("goes-on", "goes on after a failure", delivery=_GoesOn),
         Variant("blames-outages", "an outage uses up attempts", delivery=_BlamesOutages),
         Variant("never-notes", "dies of a message, uncounted", delivery=_NeverNotes),
+        Variant("bug-ends-run", "a bug in one queue ends the run", delivery=_LetsBugsThrough),
+        Variant("registers-once", "does not see that it was retired", registrar=_RegistersOnce),
+        Variant("sweep-registers", "a sweep brings back the retired", registrar=_SweepRegisters),
         Variant("consumer-recreates-cursor", "makes a lost cursor anew", delivery=_RecreatesCursor),
     )
 }

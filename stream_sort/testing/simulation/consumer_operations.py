@@ -44,7 +44,10 @@ class ConsumerPlan:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerOperation:
-    """One call of a consumer: `process` with an event, `catch_up`, `redrive` or `discard`."""
+    """One call of a consumer: `process` with an event, `catch_up`, `redrive`, `discard` or `retire`.
+
+    `introduce` is the cold start of a sweep whose stack's own consumer this is.
+    """
 
     name: str
     plan: ConsumerPlan
@@ -62,7 +65,8 @@ class ConsumerOperation:
 
     def run(self, sorter: Sorter, recorder: Recorder) -> Any:
         """Do it."""
-        consumer = _wired(self.plan, sorter, recorder)
+        registrar = _registrar(sorter, recorder)
+        consumer = _wired(self.plan, sorter, recorder, registrar)
         match self.name:
             case "process":
                 wakes = self.plan.reader(self.plan.terms.name, "Cursor", sorter.options.keys).read(self.argument).wakes
@@ -71,6 +75,10 @@ class ConsumerOperation:
                 return consumer.catch_up(self.queue)
             case "redrive":
                 return consumer.redrive(self.queue)
+            case "retire":
+                return consumer.retire()
+            case "introduce":
+                return registrar.introduce(self.plan.terms.name, self.plan.terms.start)
             case _:
                 return consumer.discard(self.queue, self.argument, "not needed")
 
@@ -95,9 +103,15 @@ class _RetryQueue:
         self._recorder.ask(Call("waker", "wake", (queue, self._consumer, delay)))
 
 
-def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder) -> Consumer:
-    terms, stores = plan.terms, sorter.stores
-    control = stores.control(CONTROL)
+def _registrar(sorter: Sorter, recorder: Recorder) -> Registrar:
+    stores = sorter.stores
+    registrar = Registrar(stores.control(CONTROL), stores.cursors, recorder.clock, InFlight(1))
+    registrar._known = recorder.registered  # noqa: SLF001  # the memory that a replay starts from
+    return registrar
+
+
+def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder, registrar: Registrar) -> Consumer:
+    terms, control = plan.terms, sorter.stores.control(CONTROL)
 
     def handler(batch: Batch) -> Any:
         handled: Handled = recorder.ask(Call("handler", "deliver", (terms.name, batch)))
@@ -108,7 +122,6 @@ def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder) -> Consumer:
 
     waker = _RetryQueue(terms.name, recorder) if plan.has_retry_queue else Nudger(sorter)
     desk = Desk(terms, sorter, control, handler, waker, recorder.clock, recorder.new_name)
-    registrar = Registrar(control, stores.cursors, recorder.clock, InFlight(1))
     return Consumer(desk, registrar, Pace(sleep=lambda _: None, monotonic=lambda: 0.0))
 
 

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.core.consumption import first_checkpoint
 from stream_sort.core.precaution import is_precaution
 from stream_sort.errors import TryLater
+from stream_sort.registrar import TRUSTED
 from stream_sort.testing.simulation.failure import InvariantBroken
 
 if TYPE_CHECKING:
     from stream_sort.core.batch import Batch
     from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked
+    from stream_sort.core.records import Cursor
     from stream_sort.desk import Terms
     from stream_sort.stores.memory_control import MemoryControl
     from stream_sort.testing.simulation.world import World
 
 Place = tuple[str, str]
+# Operations that deliver, and so bring a retired consumer back.
+DELIVERING = frozenset({"process", "catch_up", "redrive"})
 
 
 class ConsumerOracle:
@@ -32,6 +36,8 @@ class ConsumerOracle:
         self._effects = 0
         self._batches: dict[int, tuple[str, Batch]] = {}
         self._applied: Counter[tuple[str, str, int]] = Counter()
+        self._retired: dict[str, float] = {}
+        self.ever_retired: set[str] = set()
 
     def history(self, consumer: str, queue: str) -> int:
         """How many checkpoints there were so far."""
@@ -56,6 +62,21 @@ class ConsumerOracle:
         if batch.after > before:
             raise InvariantBroken("I3", f"{place}: given seqs after {batch.after}, before it got as far as {before}")
         self._given[place] = max(before, batch.through)
+
+    def check_registered(self, operation: str) -> None:
+        """Note who is retired; I5: only a run that delivers brings a consumer back, for which trims then wait."""
+        marked = {name for name, one in self._control.consumers.items() if one.is_retired}
+        back = self._retired.keys() - marked
+        if back and operation not in DELIVERING:
+            raise InvariantBroken("I5", f"{operation} brought {sorted(back)} back, which delivers nothing")
+        self._retired = {name: self._retired.get(name, self._world.now) for name in marked}
+        self.ever_retired |= marked
+
+    def check_delivers(self, consumer: str, began: float) -> None:
+        """I5: who delivers is registered, or no trim waits for it; a minute after it was retired at the latest."""
+        since = self._retired.get(consumer)
+        if since is not None and began - since >= TRUSTED:
+            raise InvariantBroken("I5", f"{consumer} delivers, and is retired since {since}: no trim waits for it")
 
     def note_done(self, consumer: str, batch: Batch, through: int) -> None:
         """Note which messages a handler did, and which effects it wants for them."""
@@ -91,8 +112,9 @@ class ConsumerOracle:
         """I2 to I4 and I8 for consumers: all that is released is done, and happened once."""
         consumer, cursor = terms.name, self._world.tables.cursors.get(queue)
         row = self._control.checkpoints.get((consumer, queue))
-        if consumer not in self._control.consumers:
-            # It never ran, so nobody can know of it; the sweep of the app registers its consumer for that reason.
+        known = self._control.consumers.get(consumer)
+        if known is None or known.is_retired:
+            # It never ran, so nobody can know of it; the sweep of the app introduces its consumer for that reason.
             return
         if cursor is None or (row is None and cursor.position <= first_checkpoint(terms.start, cursor)):
             return
@@ -104,7 +126,8 @@ class ConsumerOracle:
         self._check_given_up(terms, row)
         first = self._rows[(consumer, queue)][0].seq
         slots = self._world.tables.queue(queue).slots
-        for seq in range(first + 1, row.seq + 1) if transactional else ():
+        # Below the floor a slot may hold a repeat, which is read by nobody.
+        for seq in range(max(first, cursor.start) + 1, row.seq + 1) if transactional else ():
             aside = (consumer, queue, seq) in self._control.dead
             if seq in slots and not self._is_tombstone(slots, seq) and not aside:
                 self._check_once(consumer, queue, seq)
@@ -126,9 +149,9 @@ class ConsumerOracle:
         place = (new.consumer, new.queue)
         if new.seq < old.seq or new.version <= old.version:
             raise InvariantBroken("I3", f"{place}: the checkpoint went from {old} back to {new}")
-        slots = self._world.tables.queue(new.queue).slots
+        slots, cursor = self._world.tables.queue(new.queue).slots, self._world.tables.cursors.get(new.queue)
         for seq in range(old.seq + 1, new.seq + 1):
-            aside = (*place, seq) in self._control.dead
+            aside = (*place, seq) in self._control.dead or self._is_behind_a_trim(new.consumer, cursor, seq)
             if seq not in self._done[place] and not aside and not self._is_tombstone(slots, seq):
                 raise InvariantBroken("I3", f"{place}: the checkpoint passed seq {seq}, which was not done")
 
@@ -142,6 +165,10 @@ class ConsumerOracle:
                 self._applied[(consumer, batch.queue, seq)] += 1
                 if self._applied[(consumer, batch.queue, seq)] > 1:
                     raise InvariantBroken("I4", f"{consumer}, {batch.queue!r}: seq {seq} had its effect twice")
+
+    def _is_behind_a_trim(self, consumer: str, cursor: Cursor | None, seq: int) -> bool:
+        """Whether others trimmed a seq while a consumer was retired: a discard takes it past."""
+        return consumer in self.ever_retired and cursor is not None and seq <= cursor.start
 
     @staticmethod
     def _is_tombstone(slots: dict[int, Any], seq: int) -> bool:

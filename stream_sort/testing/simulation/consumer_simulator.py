@@ -11,7 +11,7 @@ from stream_sort.errors import StoreUnavailable
 from stream_sort.testing.simulation.clerk import Clerk, OwnHandler, ProcessDied
 from stream_sort.testing.simulation.consumer_bench import ConsumerBench
 from stream_sort.testing.simulation.consumer_operations import ConsumerOperation, ConsumerPlan
-from stream_sort.testing.simulation.consumer_workload import draw_consumers_plan, draw_outages
+from stream_sort.testing.simulation.consumer_workload import add_upkeep, draw_consumers_plan, draw_outages
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, replay_command
 from stream_sort.testing.simulation.operations import Failed, Operation
 from stream_sort.testing.simulation.reader import CONTROL
@@ -95,9 +95,11 @@ class ConsumerSimulation(Simulation):
         self._plan = plan.writers
         # Drawn apart: what else a seed meets does not depend on it.
         outages = draw_outages(Random(f"outages of {seed}"), plan)  # noqa: S311  # as above
+        bugs = add_upkeep(Random(f"upkeep of {seed}"), plan)  # noqa: S311  # as above
         clerk = Clerk(self._rng, plan.transactional, dict(plan.poison), dict(plan.deadly), outages)
         self._clerk = OwnHandler(handler) if handler else clerk
         self.bench = ConsumerBench(plan.writers, variant, self._rng, self._clerk)
+        self.bench.bugs = bugs
         self._backlog: list[Operation] = []
         writers = [Worker(self.bench.process(f"writer{n}"), tasks) for n, tasks in enumerate(plan.writers.tasks)]
         self._functions = [function for number in range(len(plan.consumers)) for function in self._make(number)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.desk import Terms
 from stream_sort.testing.simulation.consumer_operations import ConsumerOperation, ConsumerPlan
+from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.reader import CONTROL
 from stream_sort.testing.simulation.workload import draw_plan
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from stream_sort.testing.simulation.operations import Operation
     from stream_sort.testing.simulation.variant import Variant
     from stream_sort.testing.simulation.workload import Plan
 
@@ -69,6 +69,37 @@ def draw_consumers_plan(
 def draw_outages(rng: Random, plan: ConsumersPlan) -> Failing:
     """At which messages of a plan the handler finds what it needs out of order, and how often."""
     return _draw_failing(rng, plan.writers, plan.consumers, (0, 0, 1, 2))
+
+
+def add_upkeep(rng: Random, plan: ConsumersPlan) -> dict[str, int]:
+    """Add trims, and consumers that are retired, to a plan; returns in which queues our own code stumbles, how often.
+
+    Who is retired may come back behind a trim, which is told to it: only a part of the seeds has both.
+    """
+    trims, retires = rng.random() < 0.4, rng.random() < 0.3  # noqa: PLR2004  # shares of the seeds
+    for queue in plan.writers.queues if trims else ():
+        seqs = _seqs_of(queue, plan.writers)
+        for _ in range(rng.randint(1, 4) if seqs else 0):
+            # By a process that has just caught up, while another one may be asleep in the middle of it.
+            runs = [ConsumerOperation("catch_up", consumer, queue) for consumer in plan.consumers]
+            _insert_late(rng, plan, *runs, Operation("trim", queue, argument=rng.choice((None, None, *seqs))))
+            _insert_late(rng, plan, *rng.sample(runs, 1))
+    for consumer in plan.consumers if retires else ():
+        for name in rng.choices(("retire", "introduce"), k=rng.randint(1, 4)):
+            _insert_late(rng, plan, ConsumerOperation(name, consumer))
+    return {queue: rng.randint(1, 3) for queue in plan.writers.queues if rng.random() < 0.1}  # noqa: PLR2004  # as above
+
+
+def _seqs_of(queue: str, writers: Plan) -> list[int]:
+    messages = (message for tasks in writers.tasks for one in tasks for message in one.messages)
+    return [message["seq"] for message in messages if message["queue"] == queue]
+
+
+def _insert_late(rng: Random, plan: ConsumersPlan, *operations: Any) -> None:
+    """Put operations into somebody's tasks, rather late than early: before that there is nothing to trim."""
+    tasks = rng.choice(plan.writers.tasks)
+    at = max(rng.randint(0, len(tasks)), rng.randint(0, len(tasks)))
+    tasks[at:at] = operations
 
 
 def _draw_consumer(rng: Random, name: str, variant: Variant) -> ConsumerPlan:

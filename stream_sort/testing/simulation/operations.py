@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.sweeper import Sweeper
-from stream_sort.testing.simulation.reader import CONTROL, consume
+from stream_sort.testing.simulation.reader import CONTROL, consume, deliver
 from stream_sort.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -47,8 +47,9 @@ class Operation:
             "open": lambda: sorter.open(self.queue, first_seq=self.argument),
             "set_policy": lambda: sorter.set_policy(self.queue, self.argument),
             "advance": lambda: sorter.advance(self.queue),
-            "trim": lambda: sorter.trim(self.queue, self.argument, control_table=CONTROL),
+            "trim": lambda: _trim(sorter, self.queue, self.argument),
             "consume": lambda: consume(sorter, self.queue, self.argument),
+            "deliver": lambda: deliver(sorter, recorder.clock, self.queue, self.argument),
             "sweep": lambda: _sweeper(sorter, self.argument).sweep(),
             "sweep_all": lambda: _sweeper(sorter, self.argument).sweep_all(),
         }
@@ -60,6 +61,11 @@ class Operation:
             return None
         end = recorder.clock() + self.argument
         return lambda: end - recorder.clock()
+
+
+def _trim(sorter: Sorter, queue: str, through: int | None) -> int:
+    """Trim a queue up to a seq, or all that is released."""
+    return sorter.trim(queue, sorter.position(queue) if through is None else through, control_table=CONTROL)
 
 
 def _sweeper(sorter: Sorter, watched: str | None) -> Sweeper:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from stream_sort.hints import Hint
+    from stream_sort.registrar import Known
     from stream_sort.testing.simulation.operations import Attempt
 
 
@@ -36,6 +37,7 @@ class Process:
     program: Program
     clock: Callable[[], float]
     memory: dict[str, Hint] = field(default_factory=dict)
+    registered: dict[str, Known] = field(default_factory=dict)
     rng: Random | None = None
     attempt: Attempt | None = None
     flight: Flight | None = None
@@ -59,6 +61,7 @@ class Process:
     def _proceed(self) -> None:
         while True:
             recorder = self.program.recorder(self.history, self.clock)
+            recorder.registered = dict(self.registered)
             sorter = self.program.sorter(recorder.stores(), self.program.options, recorder.clock)
             hints = sorter._intake.hints  # noqa: SLF001  # the memory that a replay starts from
             for queue, hint in self.memory.items():
@@ -74,6 +77,7 @@ class Process:
             self.flight = None
             known = ((queue, hints.recall(queue)) for queue in self.program.queues)
             self.memory = {queue: hint for queue, hint in known if hint is not None}
+            self.registered = recorder.registered
             return
 
     def _outcome(self, sorter: Sorter, recorder: Recorder) -> Any:

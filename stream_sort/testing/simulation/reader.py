@@ -1,18 +1,25 @@
-"""A consumer in few lines, for the writers' simulation: registers, reads what is due, moves its checkpoint on."""
+"""Consumers for the writers' simulation: one in few lines, and ours with a handler that does nothing."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stream_sort.consumer import Consumer, Pace
 from stream_sort.core.consumption import EARLIEST, Checkpoint, Subscription, first_checkpoint
 from stream_sort.core.ordering import run_through
+from stream_sort.desk import Desk, Terms
 from stream_sort.errors import MissingItems
+from stream_sort.inflight import InFlight
+from stream_sort.registrar import Registrar
+from stream_sort.wakers import Nudger
 
 if TYPE_CHECKING:
+    from stream_sort.ports import Clock
     from stream_sort.sorter import Sorter
 
 CONTROL = "control"
+READER = "billing"
 CHUNK = 2
 
 
@@ -39,3 +46,12 @@ def consume(sorter: Sorter, queue: str, name: str) -> int:
         raise MissingItems(queue, [range(end + 1, end + 2)])
     done = control.commit(row, replace(row, seq=end, version=row.version + 1))
     return end - row.seq if done.won else 0
+
+
+def deliver(sorter: Sorter, clock: Clock, queue: str, run: str) -> int:
+    """Let a run of our own consumer, under a name of its own, catch up; returns how many messages were delivered."""
+    control = sorter.stores.control(CONTROL)
+    terms = Terms(READER, batch_size=CHUNK)
+    desk = Desk(terms, sorter, control, lambda _: None, Nudger(sorter), clock, lambda: run)
+    registrar = Registrar(control, sorter.stores.cursors, clock, InFlight(1))
+    return Consumer(desk, registrar, Pace(sleep=lambda _: None, monotonic=lambda: 0.0)).catch_up(queue)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import first_checkpoint
+from stream_sort.delivery import Delivery
+from stream_sort.desk import hole
 from stream_sort.errors import NotConsumed
 from stream_sort.intake import Intake
 from stream_sort.sorter import Sorter
@@ -12,6 +14,7 @@ from stream_sort.testing.simulation.variant import Variant
 from stream_sort.trimmer import Trimmer
 
 if TYPE_CHECKING:
+    from stream_sort.core.consumption import Checkpoint
     from stream_sort.core.message import Message
     from stream_sort.core.records import Cursor
     from stream_sort.hints import Hint
@@ -69,6 +72,14 @@ class _TakesBackBlindly(Sorter):
         )
 
 
+class _FalseAlarm(Delivery):
+    """Calls a range missing, and says so, without looking whether another run got on meanwhile."""
+
+    def _check_hole(self, row: Checkpoint, missing: range) -> None:
+        self.served.error = hole(row.queue, missing, self._desk.sorter.stores.cursors.get(row.queue))
+        raise self.served.error
+
+
 def _trimming(trimmer: type[Trimmer]) -> type[Sorter]:
     """A sorter that trims in another way."""
 
@@ -88,6 +99,7 @@ TRIM_MUTANTS = {
         Variant("asked-once", "consumers are not asked again once the floor is set", sorter=_trimming(_AskedOnce)),
         Variant("unpinned-start", "a consumer about to begin is trusted to see the floor", sorter=_trimming(_Unpinned)),
         Variant("no-proof-left", "a trim deletes the slot at the position, too", sorter=_trimming(_NoProofLeft)),
+        Variant("overtaken-alarm", "calls missing what another run did and was trimmed", delivery=_FalseAlarm),
         Variant("taken-back-blindly", "whatever stands below the floor is taken back", sorter=_TakesBackBlindly),
     )
 }

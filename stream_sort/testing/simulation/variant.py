@@ -10,9 +10,10 @@ from unittest.mock import patch
 from stream_sort import advancer, consumer
 from stream_sort.aws_lambda.wakes import WakeReader
 from stream_sort.delivery import Delivery
+from stream_sort.registrar import Registrar
 from stream_sort.sorter import Sorter
 from stream_sort.sweeper import Sweeper
-from stream_sort.testing.simulation import operations
+from stream_sort.testing.simulation import consumer_operations, operations
 from stream_sort.testing.simulation.calls import Recorder
 from stream_sort.testing.simulation.world import World
 
@@ -33,13 +34,15 @@ class Variant:
     sweeper: type[Sweeper] = Sweeper
     delivery: type[Delivery] = Delivery
     reader: type[WakeReader] = WakeReader
+    registrar: type[Registrar] = Registrar
 
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Put the walk and the sweeper into their places for as long as the context lasts."""
         walk = patch.object(advancer, "Walk", self.walk) if self.walk else nullcontext()
         delivery = patch.object(consumer, "Delivery", self.delivery)
-        with walk, delivery, patch.object(operations, "Sweeper", self.sweeper):
+        registrar = patch.object(consumer_operations, "Registrar", self.registrar)
+        with walk, delivery, registrar, patch.object(operations, "Sweeper", self.sweeper):
             yield
 
 

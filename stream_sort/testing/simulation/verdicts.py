@@ -130,7 +130,7 @@ def _judge_errors(attempt: Attempt, errors: list[StreamSortError], oracle: Oracl
             "I10", f"{operation}: {attempt.unavailable} calls were not answered, {len(failed)} errors were reported"
         )
     for error in errors:
-        if isinstance(error, MissingItems):
+        if isinstance(error, MissingItems) or (isinstance(error, Trimmed) and error.unread is not None):
             raise InvariantBroken("I5", f"{operation}: {error}")
         expected = (
             isinstance(error, StoreUnavailable)
