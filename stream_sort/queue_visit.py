@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from stream_sort.sorter import Sorter
 
 TOMBSTONES_AT_ONCE = 100
+# How the reason of a tombstone begins that a policy put.
+REASON = "gap policy: "
 # Each walk gives up something, and is followed by an advance; what comes in meanwhile is left to the next sweep.
 MAX_WALKS = 1_000
 
@@ -62,7 +64,7 @@ class QueueVisit:
             if reach.beyond is None:
                 break
             policy = cursor.policy or self._sorter.options.gap_policy
-            walk = GapWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
+            walk = self._walk(cursor, policy)
             known = self._known(cursor, range(cursor.position + 1, reach.beyond), policy)
             if known is not None or not self._give_up(cursor, walk, policy, is_short):
                 self._wait(cursor, policy, known or walk.left)
@@ -76,6 +78,9 @@ class QueueVisit:
         else:
             # There was no time to measure it, or it never ends.
             self.done.age, self.done.complete = 0.0, False
+
+    def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
+        return GapWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
 
     def _known(self, cursor: Cursor, head: range, policy: GapPolicy) -> Gap | None:
         """Return the gap at the position if the row tells that nothing is to be done about it: it costs no walk."""
@@ -91,7 +96,7 @@ class QueueVisit:
         while (first := next(gaps, None)) is not None:
             is_any = True
             batch = [first, *_up_to(gaps, TOMBSTONES_AT_ONCE - length(first.seqs))]
-            self._fill(cursor, batch, f"gap policy: {policy}")
+            self._fill(cursor, batch, f"{REASON}{policy}")
             if is_short():
                 break
         return is_any

@@ -11,7 +11,7 @@ from stream_sort.core.gaps import GapEvent, GapEventKind
 from stream_sort.core.message import check_seq
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.times import is_time
-from stream_sort.errors import InvalidInput, StreamSortError, named_error, shown
+from stream_sort.errors import CursorLost, InvalidInput, StreamSortError, named_error, shown
 from stream_sort.queue_visit import QueueVisit
 from stream_sort.sorter import Sorter
 
@@ -187,7 +187,7 @@ class Sweeper:
             visit.run(lambda: time.is_short(FOR_WAKING))
         except Exception as error:  # noqa: BLE001  # I7: also a bug of ours is the trouble of its own queue only
             visit.done.error = named_error(queue, error)
-            if visit.done.age is None:
+            if visit.done.age is None and not isinstance(error, CursorLost | InvalidInput):
                 visit.done.age = self._age_of_failed(queue, now, marked=marked)
         return visit.done
 

@@ -33,6 +33,10 @@ BROKEN = {
     "no-proof-left": {"I10"},
     "overtaken-alarm": {"I5"},
     "taken-back-blindly": {"I5", "I10"},
+    "restarted-clock": {"G2"},
+    "first-gap-only": {"G2"},
+    "as-old-as-the-first": {"G1"},
+    "one-queue-ends-the-sweep": {"I9"},
 }
 
 

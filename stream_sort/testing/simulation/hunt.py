@@ -8,6 +8,7 @@ from stream_sort.testing.simulation.cases import CASES
 from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
 from stream_sort.testing.simulation.exhaustive import Search
 from stream_sort.testing.simulation.failure import SimulationFailure
+from stream_sort.testing.simulation.gap_mutants import GAP_MUTANTS
 from stream_sort.testing.simulation.simulator import simulate
 
 if TYPE_CHECKING:
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 
 MAX_SEEDS = 4_000
 
-# These need a fault or a mishap that the exhaustive search has not: stale or failed reads, a lost row, a trim, a time
-# that runs out.
+# These need a fault or a mishap that the exhaustive search has not: stale or failed reads, a lost row, a trim, a bug,
+# time that passes, or time that runs out.
 SEEDS_ONLY = frozenset(
     {"stale-reads", "errors-are-empty", "recreated-cursor", "unproved-tombstones", "trusted-hint"}
-    | {"left-without-mark", "trusted-mark"}
+    | {"left-without-mark", "trusted-mark", *GAP_MUTANTS}
 )
 
 # One interleaving in very many shows these: a search finds it at once, so many seeds hardly ever.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.sweeper import Sweeper
@@ -52,6 +52,7 @@ class Operation:
             "deliver": lambda: deliver(sorter, recorder.clock, self.queue, self.argument),
             "sweep": lambda: _sweeper(sorter, self.argument).sweep(),
             "sweep_all": lambda: _sweeper(sorter, self.argument).sweep_all(),
+            "broken_sweep": lambda: _sweeper(_with_a_bug(sorter, self.queue), None).sweep_all(),
         }
         return services[self.name]()
 
@@ -66,6 +67,31 @@ class Operation:
 def _trim(sorter: Sorter, queue: str, through: int | None) -> int:
     """Trim a queue up to a seq, or all that is released."""
     return sorter.trim(queue, sorter.position(queue) if through is None else through, control_table=CONTROL)
+
+
+class SimulatedBug(Exception):
+    """An error that no code of ours foresees."""
+
+
+class _BrokenItems:
+    """An items table whose every call for one queue meets a bug."""
+
+    def __init__(self, items: Any, queue: str) -> None:
+        self._items = items
+        self._queue = queue
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        def call(subject: Any, *args: Any) -> Any:
+            if getattr(subject, "queue", subject) == self._queue:
+                raise SimulatedBug(method)
+            return getattr(self._items, method)(subject, *args)
+
+        return call
+
+
+def _with_a_bug(sorter: Sorter, queue: str) -> Sorter:
+    stores = sorter.stores
+    return type(sorter)(replace(stores, items=_BrokenItems(stores.items, queue)), sorter.options, sorter.clock)
 
 
 def _sweeper(sorter: Sorter, watched: str | None) -> Sweeper:

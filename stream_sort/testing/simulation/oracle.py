@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.core.message import same_value
 from stream_sort.core.ordering import run_end
 from stream_sort.testing.simulation.failure import InvariantBroken
+from stream_sort.testing.simulation.gap_claims import check_none_due, check_not_early
 
 if TYPE_CHECKING:
+    from stream_sort.core.policy import GapPolicy
     from stream_sort.core.records import Cursor, Item
     from stream_sort.testing.simulation.operations import Attempt
     from stream_sort.testing.simulation.world import World
@@ -43,6 +45,7 @@ class Oracle:
         self._trimmed: defaultdict[str, set[int]] = defaultdict(set)
         self._promised: defaultdict[str, set[int]] = defaultdict(set)
         self._rows: dict[str, Cursor] = {}
+        self._stored: defaultdict[str, list[Item]] = defaultdict(list)
 
     @property
     def queues(self) -> list[str]:
@@ -98,6 +101,13 @@ class Oracle:
                 self._check_slots(queue, None)
                 self._check_end(queue, marks=marks)
 
+    def check_gaps(self, policy: GapPolicy, *, but: str = "") -> None:
+        """G2, once a sweep has been by: no queue but one waits at a gap that is due; `policy` is the usual one."""
+        for queue in self.queues:
+            row = self._rows.get(queue)
+            if row is not None and queue != but and queue not in self.lost:
+                check_none_due(row, self.world.tables.queue(queue).slots, policy, self.world.now)
+
     def _check_end(self, queue: str, *, marks: bool) -> None:
         row, book = self._rows.get(queue), self._book[queue]
         if row is None:
@@ -114,10 +124,13 @@ class Oracle:
     def _check_slots(self, queue: str, attempt: Attempt | None) -> None:
         slots, book, trimmed = self.world.tables.queue(queue).slots, self._book[queue], self._trimmed[queue]
         number = 0 if attempt is None else attempt.number
+        new: list[Item] = []
         for seq, item in slots.items():
             entries = book.get(seq)
             if entries is None:
                 book[seq] = [Entry(item, number)]
+                self._stored[queue].append(item)
+                new.append(item)
             elif seq in trimmed:
                 self._check_refill(queue, seq)
                 entries.append(Entry(item, number))
@@ -125,6 +138,8 @@ class Oracle:
             elif entries[-1].item is not item:
                 _check_same(entries[-1].item, item)
                 entries[-1] = replace(entries[-1], item=item)
+        for item in new:
+            check_not_early(item, self._stored[queue], self.world.now)
         if len(slots) != len(book) - len(trimmed):
             for seq in sorted(book.keys() - slots.keys() - trimmed):
                 self._check_cut(queue, seq, attempt)

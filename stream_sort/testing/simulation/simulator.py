@@ -13,7 +13,7 @@ from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFa
 from stream_sort.testing.simulation.mishaps import lose_a_cursor, trim_a_queue
 from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
-from stream_sort.testing.simulation.workload import draw_plan, with_little_time, with_trims
+from stream_sort.testing.simulation.workload import draw_plan, with_little_time, with_losses, with_trims
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -62,9 +62,10 @@ class Simulation:
 
     def __init__(self, seed: int, variant: Variant = PRODUCTION) -> None:
         self._rng = Random(seed)  # noqa: S311  # repeatable, not secret
-        # From numbers of its own: what the other seeds do stays as it is.
+        # From numbers of their own: what the other seeds do stays as it is.
         hurry = Random(f"little time {seed}")  # noqa: S311  # repeatable, not secret
-        self._plan = with_little_time(hurry, with_trims(self._rng, draw_plan(self._rng)))
+        losses = Random(f"losses {seed}")  # noqa: S311  # as above
+        self._plan = with_losses(losses, with_little_time(hurry, with_trims(self._rng, draw_plan(self._rng))))
         self.bench = Bench(self._plan, variant, self._rng)
         self._backlog: list[Operation] = []
         self._workers = [
@@ -157,11 +158,31 @@ class Simulation:
         else:
             self.bench.oracle.check_rest(marks=True)
         self.bench.world.now += 100
+        if not self._plan.hurries:
+            # Where somebody had little time, only the marks show what is left to do.
+            self._move_some()
+            self._sweep_with_a_bug()
         for name in ("sweep", "sweep_all"):
             self._finish_alone(Operation(name))
             self.bench.oracle.check_rest(marks=True)
+        self.bench.oracle.check_gaps(self._plan.options.gap_policy)
         if self._plan.reads:
             self._read_all()
+
+    def _move_some(self) -> None:
+        """Let every queue that waits move a little just before the sweep: that makes no gap behind it younger."""
+        for row in list(self.bench.world.tables.cursors.values()):
+            if row.queue not in self.bench.oracle.lost and row.is_marked:
+                seq = row.position + 1
+                self._finish_alone(Operation("put", messages=({"queue": row.queue, "seq": seq, "body": "first"},)))
+
+    def _sweep_with_a_bug(self) -> None:
+        """I7: an error that nobody foresaw in one queue keeps a sweep from none of the others."""
+        rows = sorted(self.bench.world.tables.cursors.keys() - self.bench.oracle.lost)
+        if len(rows) > 1:
+            broken = rows[len(rows) // 2]
+            self._finish_alone(Operation("broken_sweep", broken))
+            self.bench.oracle.check_gaps(self._plan.options.gap_policy, but=broken)
 
     def _read_all(self) -> None:
         """I5: whatever was trimmed, every consumer can read on, to the end."""

@@ -8,6 +8,7 @@ from stream_sort.core.message import same_value
 from stream_sort.core.outcomes import Advance, PutResult, Skip, Status
 from stream_sort.errors import (
     CursorLost,
+    InternalError,
     InvalidMessage,
     MissingItems,
     NotConsumed,
@@ -21,7 +22,7 @@ from stream_sort.errors import (
 )
 from stream_sort.sweeper import Sweep
 from stream_sort.testing.simulation.failure import InvariantBroken
-from stream_sort.testing.simulation.operations import Attempt, Failed
+from stream_sort.testing.simulation.operations import Attempt, Failed, Operation
 
 if TYPE_CHECKING:
     from stream_sort.testing.simulation.oracle import Oracle
@@ -31,6 +32,7 @@ def judge(attempt: Attempt, result: Any, oracle: Oracle) -> None:
     """Raise InvariantBroken if the result of an attempt is not true."""
     errors = errors_of(result)
     _judge_errors(attempt, errors, oracle)
+    _judge_broken(attempt.operation, errors)
     _judge_lost(attempt, result)
     if isinstance(result, Failed) and isinstance(result.error, SequenceConflict):
         result = result.error.result or Advance(attempt.operation.queue, 0, 0, status=Status.CONFLICT)
@@ -140,9 +142,20 @@ def _judge_errors(attempt: Attempt, errors: list[StreamSortError], oracle: Oracl
             or (isinstance(error, QueueExists) and operation.name == "open")
             or (isinstance(error, Trimmed) and oracle.is_trimmed(error.queue, error.seq))
             or (isinstance(error, NotReleased | NotConsumed | QueueNotFound) and operation.name == "trim")
+            or (isinstance(error, InternalError) and _is_simulated(operation, error))
         )
         if not expected:
             raise InvariantBroken("I9", f"{operation}: {type(error).__name__}: {error}")
+
+
+def _is_simulated(operation: Operation, error: InternalError) -> bool:
+    return operation.name == "broken_sweep" and error.queue == operation.queue
+
+
+def _judge_broken(operation: Operation, errors: list[StreamSortError]) -> None:
+    """A bug that a sweep met in a queue is named for that queue."""
+    if operation.name == "broken_sweep" and not any(isinstance(error, InternalError) for error in errors):
+        raise InvariantBroken("I7", f"{operation} met a bug, and said nothing of it")
 
 
 def _refused(attempt: Attempt, error: InvalidMessage, oracle: Oracle) -> bool:

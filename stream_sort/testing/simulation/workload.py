@@ -113,6 +113,22 @@ def with_little_time(rng: Random, plan: Plan) -> Plan:
     return replace(plan, tasks=tasks, hurries=True)
 
 
+def with_losses(rng: Random, plan: Plan) -> Plan:
+    """The same plan with a queue in which every second message is lost, in a share of those without trims."""
+    if plan.reads or plan.trims or rng.random() < 0.7:  # noqa: PLR2004  # a share of the seeds
+        return plan
+    first = plan.options.first_seq + 1
+    seqs = [first + 2 * number for number in range(rng.randint(2, 6))]
+    rng.shuffle(seqs)
+    added = [Operation("put", messages=(_message("lossy", seq, "first"),)) for seq in seqs]
+    added.append(Operation("set_policy", "lossy", argument=rng.choice((GapPolicy(1.0), GapPolicy(20.0)))))
+    added += [Operation("sweep_all") for _ in range(rng.randint(0, 2))]
+    for operation in added:
+        tasks = rng.choice(plan.tasks)
+        tasks.insert(rng.randint(0, len(tasks)), operation)
+    return replace(plan, queues=(*plan.queues, "lossy"))
+
+
 def _draw_options(rng: Random) -> Options:
     limits = Limits(max_advance=rng.choice((1, 2, 3, 50)), max_page=rng.choice((2, 3, 50)), first_page_bytes=1)
     return Options(

@@ -1,0 +1,43 @@
+"""What always holds of gap policies, as claims that can be read off the tables.
+
+G1  no gap is skipped that is younger than its policy says, by the oldest message stored beyond it
+G2  a sweep leaves no gap that is due, in any queue that it could look at
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stream_sort.core.policy import GapPolicy
+from stream_sort.queue_visit import REASON
+from stream_sort.testing.simulation.failure import InvariantBroken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stream_sort.core.records import Cursor, Item
+
+# Times are floats.
+CLOSE = 1e-6
+
+
+def check_not_early(item: Item, stored: Iterable[Item], now: float) -> None:
+    """Raise for G1 if a policy's tombstone was put before a message beyond it was old enough."""
+    if item.skipped is None or not item.skipped.startswith(REASON):
+        return
+    skip_after = GapPolicy.parse(item.skipped.removeprefix(REASON)).skip_after or 0.0
+    arrivals = [one.arrived_at for one in stored if one.seq > item.seq and not one.is_tombstone]
+    oldest = min((at for at in arrivals if at is not None), default=None)
+    if oldest is None or now - oldest < skip_after - CLOSE:
+        raise InvariantBroken("G1", f"{item.queue}: seq {item.seq} was skipped at {now}, the oldest beyond is {oldest}")
+
+
+def check_none_due(row: Cursor, slots: Mapping[int, Item], policy: GapPolicy, now: float) -> None:
+    """Raise for G2 if a gap is left before a message that is old enough."""
+    skip_after = (row.policy or policy).skip_after
+    if skip_after is None:
+        return
+    for seq, item in slots.items():
+        is_due = item.arrived_at is not None and now - item.arrived_at >= skip_after
+        if seq > row.position and not item.is_tombstone and is_due:
+            raise InvariantBroken("G2", f"{row.queue}: seq {seq} waits since {item.arrived_at} beyond {row.position}")

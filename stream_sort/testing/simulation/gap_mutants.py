@@ -1,0 +1,104 @@
+"""Known-bad sweeps: each breaks a rule of gap policies, or lets one queue stop the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.records import Cursor, Page
+from stream_sort.errors import InternalError
+from stream_sort.gap_age import GapWalk
+from stream_sort.queue_visit import QueueVisit
+from stream_sort.sweeper import Sweeper
+from stream_sort.testing.simulation.variant import Variant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stream_sort.core.gaps import Gap
+    from stream_sort.core.policy import GapPolicy
+    from stream_sort.queue_visit import Visited
+    from stream_sort.sweeper import Allowance
+
+
+class _YoungerItems:
+    """Items that seem to have arrived when the cursor last moved, if they are older."""
+
+    def __init__(self, items: Any, moved_at: float) -> None:
+        self._items = items
+        self._moved_at = moved_at
+
+    def page(self, *args: Any) -> Page:
+        page = self._items.page(*args)
+        found = [replace(item, arrived_at=max(item.arrived_at or 0.0, self._moved_at)) for item in page.items]
+        return Page(tuple(found), page.more)
+
+
+class _FirstGapWalk(GapWalk):
+    def due(self) -> Iterator[Gap]:
+        first = next(super().due(), None)
+        if first is not None:
+            yield first
+
+
+class _RestartingVisit(QueueVisit):
+    def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
+        items: Any = _YoungerItems(self._items, cursor.moved_at or 0.0)
+        # The clock of a gap begins when the cursor comes to it: no other one can be due.
+        return _FirstGapWalk(items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
+
+
+class _RestartedClock(Sweeper):
+    visit = _RestartingVisit
+
+
+class _OneGapVisit(QueueVisit):
+    def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
+        return _FirstGapWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
+
+    def _give_up(self, cursor: Cursor, walk: GapWalk, policy: GapPolicy, is_short: Callable[[], bool]) -> bool:
+        if self.done.events:
+            return False
+        return super()._give_up(cursor, walk, policy, is_short)
+
+
+class _FirstGapOnly(Sweeper):
+    visit = _OneGapVisit
+
+
+class _AllAsOldWalk(GapWalk):
+    def due(self) -> Iterator[Gap]:
+        is_any = False
+        for gap in super().due():
+            is_any = True
+            yield gap
+        if is_any and self.left is not None:
+            yield self.left
+
+
+class _ImpatientVisit(QueueVisit):
+    def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
+        return _AllAsOldWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
+
+
+class _AsOldAsTheFirst(Sweeper):
+    visit = _ImpatientVisit
+
+
+class _Fragile(Sweeper):
+    def _attempt(self, queue: str, now: float, time: Allowance, *, marked: bool) -> Visited | None:
+        visited = super()._attempt(queue, now, time, marked=marked)
+        if visited is not None and isinstance(visited.error, InternalError) and visited.error.__cause__ is not None:
+            raise visited.error.__cause__
+        return visited
+
+
+GAP_MUTANTS = {
+    mutant.name: mutant
+    for mutant in (
+        Variant("restarted-clock", "every move of the cursor makes the next gap young", sweeper=_RestartedClock),
+        Variant("first-gap-only", "a sweep skips one gap of a queue", sweeper=_FirstGapOnly),
+        Variant("as-old-as-the-first", "a gap is skipped with the one before it", sweeper=_AsOldAsTheFirst),
+        Variant("one-queue-ends-the-sweep", "a sweep ends with an error that nobody foresaw", sweeper=_Fragile),
+    )
+}
