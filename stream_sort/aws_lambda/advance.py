@@ -12,6 +12,7 @@ from stream_sort.aws_lambda import telemetry as names
 from stream_sort.aws_lambda.receipts import told
 from stream_sort.aws_lambda.shapes import Shape, shape_of
 from stream_sort.core.outcomes import Advance
+from stream_sort.core.withdrawal import is_kept_aside
 from stream_sort.errors import InvalidInput, StoreMisconfigured, StreamSortError
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ class AdvanceQueues:
             queue = self._queue_of(keys)
             if queue is None:
                 strange += 1
+            elif is_kept_aside(queue):
+                # A withdrawal: it fills no slot, it has just emptied one.
+                continue
             elif record.get("eventName") == "INSERT" and self._is_in_a_slot(queue, keys):
                 first.setdefault(queue, record["dynamodb"]["SequenceNumber"])
         if strange:

@@ -52,6 +52,17 @@ def test_items_that_others_wrote_are_released(
     assert told.metrics() == {"CursorAdvanced": 3}
 
 
+def test_a_withdrawal_wakes_nobody_and_is_no_rejected_item(
+    advance: Any, dynamo: Table, sorter: StreamSorter, told: Told
+) -> None:
+    sorter.put_many({"queue": "q", "seq": seq} for seq in (0, 5))
+    sorter.withdraw("q", 5)
+    (aside,) = [item for item in dynamo.client.scan(TableName="Items")["Items"] if item["queue"]["S"] != "q"]
+    before = len(dynamo.calls)
+    assert advance(stream(aside["queue"]["S"])) == {"batchItemFailures": []}
+    assert (len(dynamo.calls), told.metrics()) == (before, {})
+
+
 @pytest.mark.parametrize("number", ["9" * 38, "1.5", "x"])
 def test_i7_an_item_at_no_seq_holds_up_no_other_queue(
     number: str, advance: Any, dynamo: Table, sorter: StreamSorter

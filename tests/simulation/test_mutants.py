@@ -37,6 +37,11 @@ BROKEN = {
     "first-gap-only": {"G2"},
     "as-old-as-the-first": {"G1"},
     "one-queue-ends-the-sweep": {"I9"},
+    "no-look-before": {"I5"},
+    "withdrawn-released": {"I1", "I5"},
+    "uncounted-withdrawal": {"I1"},
+    "trusted-own": {"I1"},
+    "uncounted-move": {"I1"},
 }
 
 

@@ -39,6 +39,7 @@ def test_every_invariant_holds_at_every_step_of_2000_seeds(soaked: Soaked) -> No
         ("Trimmed", 150),
         ("NotConsumed", 300),
         ("read at rest", 800),
+        ("withdrawn", 300),
         ("cursors lost", 100),
         ("CursorLost", 300),
         ("operations failed", 500),

@@ -24,4 +24,5 @@ def beside(sorter: StreamSorter, **options: Any) -> StreamSorter:
     tables = tables_of(other)
     there = tables_of(sorter)
     tables.queues, tables.cursors, tables.controls = there.queues, there.cursors, there.controls
+    tables.withdrawn = there.withdrawn
     return other

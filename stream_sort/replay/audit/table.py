@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from stream_sort.core.message import MAX_SEQ, MIN_SEQ
+from stream_sort.core.withdrawal import is_kept_aside
 from stream_sort.errors import AccessDenied
 from stream_sort.replay.access import PATIENCE
 from stream_sort.replay.audit.runs import RunCollector
@@ -105,7 +106,11 @@ def _table_bytes(access: TableAccess) -> int:
 
 
 def keys_batch(items: list[Wire], keys: KeyNames, no_slot: Counter[str]) -> pa.RecordBatch:
-    """Keys that a table has sent, in a batch of KEYS; counts by queue what others wrote where no slot is (1.5)."""
+    """Keys that a table has sent, in a batch of KEYS; counts by queue what others wrote where no slot is (1.5).
+
+    Withdrawals are left out: they are in no queue.
+    """
+    items = [item for item in items if not is_kept_aside(text_at(item, keys.queue))]
     seqs = _seqs(items, keys.seq)
     if None in seqs:
         no_slot.update(text_at(item, keys.queue) for item, seq in zip(items, seqs, strict=True) if seq is None)

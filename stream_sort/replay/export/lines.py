@@ -1,6 +1,7 @@
 """What a line of an export must be, and what of it is a slot: others may have written to the table, too.
 
 An item whose seq is no whole number, or none that a queue can have, is in no slot: it is passed over, as in a table.
+So is a withdrawal, which is in no queue.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from stream_sort.core.message import MAX_SEQ, MIN_SEQ
+from stream_sort.core.withdrawal import PARTITION
 from stream_sort.errors import StoreError, shown
 from stream_sort.replay.files.json_content import value_of
 from stream_sort.stores.dynamodb import tables
@@ -111,7 +113,7 @@ def places(items: pa.StructArray, keys: KeyNames, first_line: int, no_slot: Coun
             raise _other_type(first_line + _first(pc.and_(mark.is_valid(), value.is_null())), name, kind)
     skipped, late, arrived_at = marks
     columns = queues, _seqs(numbers), skipped.is_valid(), late.is_valid(), _times(arrived_at.flatten()[0], first_line)
-    return _in_slots(columns, no_slot)
+    return _in_queues(_in_slots(columns, no_slot))
 
 
 def items_of(lines: list[bytes], first_line: int) -> list[WireItem]:
@@ -142,7 +144,7 @@ def slots_of(items: Sequence[WireItem], keys: KeyNames, decoder: SlotDecoder, fi
         slots = decoder.batch(_plain(items, keys.seq))
     lowest = pc.min(slots["seq"]).as_py()
     is_sound = lowest is None or lowest >= MIN_SEQ
-    return slots if is_sound else slots.filter(pc.greater_equal(slots["seq"], MIN_SEQ))
+    return _in_queues(slots if is_sound else slots.filter(pc.greater_equal(slots["seq"], MIN_SEQ)))
 
 
 def _seqs(numbers: pa.Array) -> pa.Array:
@@ -174,6 +176,11 @@ def _in_slots(columns: Sequence[pa.Array], no_slot: Counter[str] | None) -> pa.R
         taken = seqs.is_valid()
         columns = [column.filter(taken) for column in columns]
     return pa.RecordBatch.from_arrays(list(columns), schema=KEYS)
+
+
+def _in_queues(batch: pa.RecordBatch) -> pa.RecordBatch:
+    aside = pc.starts_with(batch["queue"], PARTITION)
+    return batch.filter(pc.invert(aside)) if pc.any(aside).as_py() else batch
 
 
 def _check_marks(items: Sequence[WireItem], first_line: int) -> None:

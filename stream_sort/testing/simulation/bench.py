@@ -62,7 +62,7 @@ class Bench:
         """Do one part of a call of a process, and check what it did."""
         answer = self.world.apply(part, self._rng)
         self.trace.add(process.name, part, fault, answer)
-        in_tables = part.port in {"items", "cursors"} and part.queue is not None
+        in_tables = part.port in {"items", "cursors", "withdrawals"} and part.queue is not None
         if in_tables and not part.is_read and process.attempt is not None:
             self.oracle.observe(str(part.queue), process.attempt)
         self._count(part, answer)
@@ -92,6 +92,8 @@ class Bench:
     def _count(self, part: Call, answer: Any) -> None:
         if part.key in {"items.delete", "items.take_back"}:
             self.met["cut" if part.name == "delete" else "taken back"] += int(answer)
+        if part.key == "withdrawals.withdraw":
+            self.met["withdrawn"] += answer is not None
         if isinstance(answer, Move):
             self.met["moves" if answer.won else "lost conditions"] += 1
         if part.key == "cursors.move" and answer is not None and answer.won:

@@ -51,6 +51,11 @@ def deliver(run: str) -> Operation:
     return Operation("deliver", QUEUE, argument=run)
 
 
+def withdraw(seq: int) -> Operation:
+    """A withdrawal of one message."""
+    return Operation("withdraw", QUEUE, argument=seq)
+
+
 CONSUME = Operation("consume", QUEUE, argument="billing")
 
 # The smallest searches first.
@@ -67,6 +72,18 @@ CASES = (
     Case("a trim and two readers of one name", (trim(1), CONSUME, CONSUME), before=(put(0), put(1), put(2)), repeats=0),
     Case("two trims and a new consumer", (trim(1), trim(1), CONSUME), before=(put(0), put(1), put(2)), repeats=0),
     Case("a trim and a repeat, stale memory", (trim(1), put(0), put(3)), before=(put(0), put(1), put(2)), stale=True),
+    Case("a withdrawal and a trim", (withdraw(2), trim(1), put(4)), before=(put(0), put(1), put(2))),
+    Case("a withdrawal and a batch", (withdraw(2), put_many(2, 3, 1)), before=(put(0),)),
+    Case("a withdrawal and a batch, stale memory", (withdraw(2), put_many(2, 3, 1)), before=(put(0),), stale=True),
+    Case("a withdrawal and a batch, fresh queue", (withdraw(1), put_many(1, 0))),
+    Case(
+        "a withdrawal, a skip and a message",
+        (withdraw(2), Operation("skip", QUEUE, argument=(1,)), put(3)),
+        before=(put(0), put(2)),
+    ),
+    Case("a withdrawal and another message", (withdraw(2), put(2, "other"), put(1)), before=(put(0), put(2))),
+    Case("two withdrawals and a message", (withdraw(2), withdraw(2), put(1)), before=(put(0), put(2))),
+    Case("a withdrawal, its message and the one before", (withdraw(2), put(2), put(1)), before=(put(0),)),
     Case("a batch and a message", (put_many(0, 2), put(1))),
     Case("a batch before a gap", (put_many(1, 2), put(4)), before=(put(0),)),
     Case("two batches, stale memory", (put_many(2, 3), put_many(4, 6)), before=(put(0), put(1)), stale=True),

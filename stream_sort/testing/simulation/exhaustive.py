@@ -144,11 +144,18 @@ class Search:
             oracle = _observed(before)
             oracle.world = after
             try:
-                oracle.observe(QUEUE, Attempt(0, self._case.operations[0]))
+                oracle.observe(QUEUE, Attempt(0, self._author(part)))
             except InvariantBroken as broken:
                 raise InvariantBroken(broken.number, f"{broken.problem}, by {part}") from None
             self._effects[key] = (self._number(after), answer)
         return self._effects[key]
+
+    def _author(self, part: Call) -> Operation:
+        """An operation that may make this part, if it empties a slot: the oracle asks what for."""
+        name = "withdraw" if part.port == "withdrawals" else "trim"
+        named = [one for one in self._case.operations if one.name == name]
+        others = [one for one in self._case.operations if one.name != "withdraw"]
+        return (named or others or self._case.operations)[0]
 
     def _number(self, world: World) -> int:
         key = world.describe()
@@ -173,11 +180,14 @@ class Search:
                 result = self._lives.result(life)
                 judge(attempt, result, oracle)
                 accepted.update(told["seq"] for told, status in statuses(attempt, result) if status is Status.ACCEPTED)
+        # What was withdrawn made room for another message.
+        accepted.subtract(one.seq for one in world.tables.withdrawn.get(QUEUE, {}).values())
         if accepted and max(accepted.values()) > 1:
             raise InvariantBroken("I6", f"one slot accepted twice: {dict(accepted)}")
 
 
 def _observed(world: World) -> Oracle:
     oracle = Oracle(world, 0)
+    oracle.recall_withdrawn(QUEUE)
     oracle.observe(QUEUE, Attempt(0, Operation("advance", QUEUE)))
     return oracle

@@ -17,6 +17,7 @@ from stream_sort.testing.simulation.calls import Call, Recorder
 from stream_sort.testing.simulation.gap_mutants import GAP_MUTANTS
 from stream_sort.testing.simulation.trim_mutants import TRIM_MUTANTS
 from stream_sort.testing.simulation.variant import Variant
+from stream_sort.testing.simulation.withdraw_mutants import WITHDRAW_MUTANTS
 from stream_sort.testing.simulation.world import World
 
 if TYPE_CHECKING:
@@ -204,4 +205,5 @@ MUTANTS = (
     }
     | TRIM_MUTANTS
     | GAP_MUTANTS
+    | WITHDRAW_MUTANTS
 )

@@ -46,6 +46,7 @@ class Operation:
             "skip": lambda: sorter.skip(self.queue, self.argument, reason="by hand"),
             "open": lambda: sorter.open(self.queue, first_seq=self.argument),
             "set_policy": lambda: sorter.set_policy(self.queue, self.argument),
+            "withdraw": lambda: sorter.withdraw(self.queue, self.argument, reason="by hand"),
             "advance": lambda: sorter.advance(self.queue),
             "trim": lambda: _trim(sorter, self.queue, self.argument),
             "consume": lambda: consume(sorter, self.queue, self.argument),

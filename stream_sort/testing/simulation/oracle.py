@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import same_value
 from stream_sort.core.ordering import run_end
+from stream_sort.core.records import Item
 from stream_sort.testing.simulation.failure import InvariantBroken
 from stream_sort.testing.simulation.gap_claims import check_none_due, check_not_early
 
 if TYPE_CHECKING:
     from stream_sort.core.policy import GapPolicy
-    from stream_sort.core.records import Cursor, Item
+    from stream_sort.core.records import Cursor
+    from stream_sort.core.withdrawal import Withdrawal
     from stream_sort.testing.simulation.operations import Attempt
     from stream_sort.testing.simulation.world import World
 
@@ -30,7 +32,8 @@ class Oracle:
     """Remembers every slot's content and every row, and raises InvariantBroken when a change is not allowed.
 
     A slot has one content for ever; a trimmed one may be filled again, which releases nothing. `cut` are the seqs that
-    the service trimmed: others delete without a word, and what is put there again is accepted in vain.
+    the service trimmed: others delete without a word, and what is put there again is accepted in vain. What was
+    withdrawn is out of the book: its slot is as if it had never been filled.
     """
 
     def __init__(self, world: World, first_seq: int) -> None:
@@ -43,6 +46,7 @@ class Oracle:
         self._starts: defaultdict[str, list[int]] = defaultdict(lambda: [first_seq])
         self._book: defaultdict[str, dict[int, list[Entry]]] = defaultdict(dict)
         self._trimmed: defaultdict[str, set[int]] = defaultdict(set)
+        self._withdrawn: defaultdict[str, dict[int, list[Entry]]] = defaultdict(dict)
         self._promised: defaultdict[str, set[int]] = defaultdict(set)
         self._rows: dict[str, Cursor] = {}
         self._stored: defaultdict[str, list[Item]] = defaultdict(list)
@@ -67,8 +71,23 @@ class Oracle:
         return row is not None and seq is not None and row.first_seq <= seq <= row.start
 
     def contents(self, message: dict[str, Any]) -> list[Entry]:
-        """What the slot of a message held, one entry unless it was trimmed and filled again."""
+        """What the slot of a message held, one entry unless it was withdrawn, or trimmed, and filled again."""
+        withdrawn = self._withdrawn[message["queue"]].get(message["seq"], [])
+        return withdrawn + self.contents_since_withdrawn(message)
+
+    def contents_since_withdrawn(self, message: dict[str, Any]) -> list[Entry]:
+        """The same without what was withdrawn."""
         return self._book[message["queue"]].get(message["seq"], [])
+
+    def recall_withdrawn(self, queue: str) -> None:
+        """Note what was withdrawn before anybody looked."""
+        for one in self.world.tables.withdrawn.get(queue, {}).values():
+            entry = Entry(Item(queue, one.seq, one.message), 0)
+            self._withdrawn[queue].setdefault(one.seq, []).append(entry)
+
+    def has_kept(self, withdrawal: Withdrawal) -> bool:
+        """Whether a withdrawal is kept as it was answered."""
+        return self.world.tables.withdrawn.get(withdrawal.queue, {}).get(withdrawal.number) == withdrawal
 
     def promise(self, message: dict[str, Any]) -> None:
         """Note that a caller was told that this message is stored."""
@@ -142,8 +161,23 @@ class Oracle:
             check_not_early(item, self._stored[queue], self.world.now)
         if len(slots) != len(book) - len(trimmed):
             for seq in sorted(book.keys() - slots.keys() - trimmed):
+                if attempt is not None and attempt.operation.name == "withdraw":
+                    self._check_withdrawal(queue, seq, attempt)
+                    self._withdrawn[queue].setdefault(seq, []).extend(book.pop(seq))
+                    continue
                 self._check_cut(queue, seq, attempt)
                 trimmed.add(seq)
+
+    def _check_withdrawal(self, queue: str, seq: int, attempt: Attempt) -> None:
+        """I5: only a message that nobody could release is withdrawn, and it is kept."""
+        row, item = self._rows.get(queue), self._book[queue][seq][-1].item
+        if row is None or seq != attempt.operation.argument or item.is_tombstone:
+            raise InvariantBroken("I5", f"{queue}: {item} is gone, by {attempt.operation}")
+        if row.position >= seq - 1 or seq - 1 in self.world.tables.queue(queue).slots:
+            raise InvariantBroken("I5", f"{queue}: seq {seq} was withdrawn, which is released or can be: {row}")
+        kept = self.world.tables.withdrawn.get(queue, {}).values()
+        if not any(one.seq == seq and same_value(one.message, item.document) for one in kept):
+            raise InvariantBroken("I5", f"{queue}: seq {seq} was withdrawn and is not kept")
 
     def _check_cut(self, queue: str, seq: int, attempt: Attempt | None) -> None:
         """I5: nothing goes but what a trim deletes, all consumers being past it, and what is taken back thereafter."""
@@ -180,6 +214,7 @@ class Oracle:
         start = row.start
         old = start if before is None else before.position
         _check_floor(before, row)
+        _check_count(before, row)
         if before is not None and before.first_seq != row.first_seq:
             if (before.position, row.position) != (before.first_seq - 1, start):
                 raise InvariantBroken("I1", f"{queue}: restarted at {row.first_seq} with position {before.position}")
@@ -200,6 +235,12 @@ def _check_floor(before: Cursor | None, row: Cursor) -> None:
     is_lower = before is not None and before.floor is not None and (row.floor is None or row.floor < before.floor)
     if is_lower or (row.floor is not None and row.floor > row.position):
         raise InvariantBroken("I5", f"the floor went from {before} to {row}")
+
+
+def _check_count(before: Cursor | None, row: Cursor) -> None:
+    """The count of withdrawals never goes back."""
+    if before is not None and row.withdrawals < before.withdrawals:
+        raise InvariantBroken("I1", f"the count of withdrawals went from {before} to {row}")
 
 
 def _check_same(before: Item, after: Item) -> None:

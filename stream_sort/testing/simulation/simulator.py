@@ -13,7 +13,13 @@ from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFa
 from stream_sort.testing.simulation.mishaps import lose_a_cursor, trim_a_queue
 from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
-from stream_sort.testing.simulation.workload import draw_plan, with_little_time, with_losses, with_trims
+from stream_sort.testing.simulation.workload import (
+    draw_plan,
+    with_little_time,
+    with_losses,
+    with_trims,
+    with_withdrawals,
+)
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -65,7 +71,10 @@ class Simulation:
         # From numbers of their own: what the other seeds do stays as it is.
         hurry = Random(f"little time {seed}")  # noqa: S311  # repeatable, not secret
         losses = Random(f"losses {seed}")  # noqa: S311  # as above
-        self._plan = with_losses(losses, with_little_time(hurry, with_trims(self._rng, draw_plan(self._rng))))
+        plan = with_losses(losses, with_little_time(hurry, with_trims(self._rng, draw_plan(self._rng))))
+        if seed % 4 == 3:  # noqa: PLR2004  # a share of the seeds
+            plan = with_withdrawals(Random(f"withdrawals {seed}"), plan)  # noqa: S311  # as above
+        self._plan = plan
         self.bench = Bench(self._plan, variant, self._rng)
         self._backlog: list[Operation] = []
         self._workers = [

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import same_value
 from stream_sort.core.outcomes import Advance, PutResult, Skip, Status
+from stream_sort.core.withdrawal import Withdrawal
 from stream_sort.errors import (
     CursorLost,
     InternalError,
@@ -13,6 +14,7 @@ from stream_sort.errors import (
     MissingItems,
     NotConsumed,
     NotReleased,
+    NotWithdrawn,
     QueueExists,
     QueueNotFound,
     SequenceConflict,
@@ -41,6 +43,8 @@ def judge(attempt: Attempt, result: Any, oracle: Oracle) -> None:
         _judge_status(attempt, message, status, oracle)
         if status is Status.ACCEPTED and message["queue"] not in stalled:
             _judge_place(attempt, message, oracle)
+    if isinstance(result, Withdrawal) and not (result.seq == attempt.operation.argument and oracle.has_kept(result)):
+        raise InvariantBroken("I6", f"{attempt.operation} answered {result}, which is not kept")
     if isinstance(result, Skip):
         _judge_skip(attempt, result, oracle)
     for advance in advances_of(result):
@@ -109,7 +113,7 @@ def _judge_status(attempt: Attempt, message: dict[str, Any], status: Status, ora
 
 def _judge_place(attempt: Attempt, message: dict[str, Any], oracle: Oracle) -> None:
     """What is accepted is released: not so where a trim was before. Of a stalled queue nobody could know."""
-    is_first = any(entry.attempt == attempt.number for entry in oracle.contents(message)[:1])
+    is_first = any(entry.attempt == attempt.number for entry in oracle.contents_since_withdrawn(message)[:1])
     if not is_first and message["seq"] in oracle.cut[message["queue"]]:
         raise InvariantBroken("I5", f"{message} was called accepted below the floor, where it is never released")
 
@@ -143,6 +147,7 @@ def _judge_errors(attempt: Attempt, errors: list[StreamSortError], oracle: Oracl
             or (isinstance(error, Trimmed) and oracle.is_trimmed(error.queue, error.seq))
             or (isinstance(error, NotReleased | NotConsumed | QueueNotFound) and operation.name == "trim")
             or (isinstance(error, InternalError) and _is_simulated(operation, error))
+            or (isinstance(error, NotWithdrawn | QueueNotFound) and operation.name == "withdraw")
         )
         if not expected:
             raise InvariantBroken("I9", f"{operation}: {type(error).__name__}: {error}")

@@ -129,6 +129,35 @@ def with_losses(rng: Random, plan: Plan) -> Plan:
     return replace(plan, queues=(*plan.queues, "lossy"))
 
 
+def with_withdrawals(rng: Random, plan: Plan) -> Plan:
+    """The same plan with withdrawals, and with messages that come again after them."""
+    for queue in plan.queues:
+        put = [one["seq"] for tasks in plan.tasks for task in tasks for one in task.messages if one["queue"] == queue]
+        if not put:
+            continue
+        # Rather the high ones: they wait the longest.
+        seqs = [max(rng.choice(put), rng.choice(put)) for _ in range(rng.randint(1, 4))]
+        added = [Operation("withdraw", queue, argument=seq) for seq in seqs]
+        for _ in range(rng.randint(0, 2)):
+            message = _message(queue, rng.choice(seqs), rng.choice(("first", "other")))
+            added.append(Operation("put", messages=(message,)))
+        for operation in added:
+            tasks = rng.choice(plan.tasks)
+            tasks.insert(rng.randint(0, len(tasks)), operation)
+    return _with_strays(rng, plan) if rng.random() < 0.7 else plan  # noqa: PLR2004  # a share of the seeds
+
+
+def _with_strays(rng: Random, plan: Plan) -> Plan:
+    """The same plan with a queue of one batch: each of its messages is beyond a gap until the one before is stored."""
+    first, length = plan.options.first_seq, rng.randint(2, 5)
+    seqs = rng.sample(range(first, first + length), length)
+    plan.tasks[0].insert(0, Operation("put_many", messages=tuple(_message("w", seq, "first") for seq in seqs)))
+    for tasks in plan.tasks[1:]:
+        for _ in range(rng.randint(1, 3)):
+            tasks.insert(0, Operation("withdraw", "w", argument=rng.choice(seqs)))
+    return replace(plan, queues=(*plan.queues, "w"))
+
+
 def _draw_options(rng: Random) -> Options:
     limits = Limits(max_advance=rng.choice((1, 2, 3, 50)), max_page=rng.choice((2, 3, 50)), first_page_bytes=1)
     return Options(

@@ -33,6 +33,7 @@ class World:
             "cursors": stores.cursors,
             "heads": stores.heads,
             "control": stores.control(CONTROL),
+            "withdrawals": stores.withdrawals,
         }
 
     @property
@@ -85,7 +86,8 @@ class World:
         control = replace(
             self.control, checkpoints=dict(self.control.checkpoints), consumers=dict(self.control.consumers)
         )
-        twin = type(self)(MemoryTables(queues, dict(self.tables.cursors), {CONTROL: control}))
+        tables = MemoryTables(queues, dict(self.tables.cursors), {CONTROL: control}, dict(self.tables.withdrawn))
+        twin = type(self)(tables)
         twin.now = self.now
         return twin
 
@@ -95,7 +97,11 @@ class World:
             name: (sorted(held.slots.items()), sorted(held.seen.items()))
             for name, held in sorted(self.tables.queues.items())
         }
-        rows = [sorted(self.control.checkpoints.items()), sorted(self.control.consumers.items())]
+        rows = [
+            sorted(self.control.checkpoints.items()),
+            sorted(self.control.consumers.items()),
+            sorted((queue, sorted(kept.items())) for queue, kept in self.tables.withdrawn.items()),
+        ]
         return repr((queues, sorted(self.tables.cursors.items()), rows))
 
     def settle(self) -> None:
