@@ -24,7 +24,6 @@ PAGE = 10
 LOOK, WORK = 60, 300
 # A poll that waits asks all of SQS's servers; one that does not may find nothing where there is something.
 WAIT = 1
-NOT_THERE = frozenset({"404", "NoSuchKey", "NotFound"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,22 +169,23 @@ class BucketSource:
             names = {key, unquote_plus(key)}
         except (InvalidInput, AttributeError, KeyError, TypeError):
             return False
-        return all(self._asked("head_object", name) is None for name in names)
+        return not any(self._is_there(name) for name in names)
+
+    def _is_there(self, key: str) -> bool:
+        listed = self.client.list_objects_v2(Bucket=self.bucket, Prefix=key, MaxKeys=1)
+        return any(one["Key"] == key for one in listed.get("Contents", ()))
 
     def _text(self, key: str) -> str | None:
         """Return what an object holds; None if somebody else has seen to it meanwhile."""
-        answer = self._asked("get_object", key)
-        return None if answer is None else answer["Body"].read().decode(errors="replace")
-
-    def _asked(self, method: str, key: str) -> Any:
         from botocore.exceptions import ClientError  # noqa: PLC0415  # as all imports of commands
 
         try:
-            return getattr(self.client, method)(Bucket=self.bucket, Key=key)
+            body: bytes = self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as error:
-            if error.response["Error"]["Code"] not in NOT_THERE:
+            if error.response["Error"]["Code"] != "NoSuchKey":
                 raise
             return None
+        return body.decode(errors="replace")
 
 
 def _pages(some: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -1,4 +1,4 @@
-"""RUNBOOK.md is whole: ten symptoms, every step, names that exist. Its commands run in tests/local_stack."""
+"""RUNBOOK.md is whole: twelve symptoms, every step, names that exist. Its commands run in tests/local_stack."""
 
 from __future__ import annotations
 
@@ -14,8 +14,20 @@ ROOT = Path(__file__).parents[2]
 SECTIONS = sections()
 
 
-def test_the_page_has_ten_symptoms() -> None:
-    assert len(SECTIONS) == 10
+def test_the_page_has_twelve_symptoms() -> None:
+    assert len(SECTIONS) == 12
+
+
+def test_an_alarm_that_names_a_section_means_the_one_that_names_the_alarm() -> None:
+    template = (ROOT / "template.yaml").read_text()
+    told = re.findall(r"^  (\w+Alarm):\n(?:(?!^  \w).*\n)*?.*RUNBOOK,\s+section\s+(\d+)", template, re.MULTILINE)
+    assert told
+    for alarm, number in told:
+        assert alarm in SECTIONS[int(number) - 1].text, alarm
+
+
+def test_the_page_has_nothing_purged() -> None:
+    assert "purge-queue" not in PAGE.read_text()
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda one: one.title)
@@ -45,7 +57,7 @@ def test_every_alarm_and_parameter_that_is_named_is_in_the_template() -> None:
 
 
 def test_every_command_that_is_named_is_there() -> None:
-    named = set(re.findall(r"stream-sort ([a-z]+)", PAGE.read_text()))
+    named = set(re.findall(r"stream-sort ([a-z][a-z-]*)", PAGE.read_text()))
     assert named - set(COMMANDS) == set()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,6 @@ from tests.local_stack.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.ministack, pytest.mark.timeout(900)]
 
@@ -40,9 +40,11 @@ def handle(batch):
         ExpressionAttributeValues={":none": [], ":seqs": seqs},
     )
 """
+EVENTS = Path(__file__).parents[2] / "events"
 # The consumer works by itself; how often to look whether it is done.
 TRIES = 60
-PARAMETERS = {"MaxAttempts": "2", "OnPoison": "park"}
+STREAM = "arn:aws:kinesis:us-east-1:000000000000:stream/source"
+PARAMETERS = {"MaxAttempts": "2", "OnPoison": "park", "KinesisSource": STREAM}
 SYMPTOMS = {one.title: one for one in sections()}
 
 
@@ -254,3 +256,28 @@ def test_two_producers_on_one_queue(bench: Bench) -> None:
     bench.file("from-b.jsonl", *({"queue": "jon", "seq": seq, "text": "from b"} for seq in range(3)))
     follow(bench, "Two producers on one queue")
     assert (bench.delivered("jon"), bench.delivered("jon-b")) == ([0, 1, 2], [0, 1, 2])
+
+
+def sample(name: str) -> Any:
+    return json.loads((EVENTS / f"{name}.json").read_text())
+
+
+def test_dead_letters(bench: Bench) -> None:
+    event = sample("enqueue_failed_event") | {"requestPayload": [{"queue": "kim", "seq": 0}]}
+    with closing(bench.app.stack.client("sqs")) as sqs:
+        for body in (event, {"queue": "kim", "seq": 1}):
+            sqs.send_message(QueueUrl=bench.app.stack.outputs["EnqueueDeadLettersUrl"], MessageBody=json.dumps(body))
+    follow(bench, "Messages are in the dead letters")
+    assert bench.delivered("kim") == [0, 1]
+
+
+def test_records_of_kinesis_that_lambda_gave_up_on(bench: Bench) -> None:
+    outputs = bench.app.stack.outputs
+    note = sample("enqueue_failed_batch_note")
+    with closing(bench.app.stack.client("s3")) as s3, closing(bench.app.stack.client("sqs")) as sqs:
+        body = json.dumps(sample("enqueue_failed_batch")).encode()
+        s3.put_object(Bucket=outputs["KinesisFailuresBucket"], Key=note["detail"]["object"]["key"], Body=body)
+        sqs.send_message(QueueUrl=outputs["KinesisFailuresUrl"], MessageBody=json.dumps(note))
+        follow(bench, "Records of Kinesis are not stored")
+        assert "Messages" not in sqs.receive_message(QueueUrl=outputs["KinesisFailuresUrl"])
+    bench.consumed("orders-17", 2)
