@@ -24,11 +24,12 @@ from stream_sort.proof import find_row
 from stream_sort.window import Outcome, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from stream_sort.core.records import Item
     from stream_sort.inflight import InFlight
     from stream_sort.ports import Clock, CursorStore, ItemStore
+    from stream_sort.time_budget import CallTime
 
     Slot = tuple[str, int]
     Answered = Item | StreamSortError | None
@@ -41,7 +42,9 @@ HOPELESS = (StoreMisconfigured, SettingsError)
 Answer = TypeVar("Answer")
 
 # How many messages are stored before the time is asked for: some calls at once, each of them full.
-STORED_AT_ONCE = 250
+STORED_AT_ONCE = 100
+# Of the time left, what may go into storing again what failed.
+FOR_STORING = 0.5
 
 
 def tried(call: Callable[[], Answer]) -> Answer | StreamSortError:
@@ -142,12 +145,10 @@ class Intake:
                 window = Window(self.clock())
         yield window
 
-    def store_window(
-        self, window: Window, queues: Collection[str], is_over: Callable[[], bool] = lambda: False
-    ) -> None:
+    def store_window(self, window: Window, queues: Collection[str], time: CallTime) -> None:
         """Store the messages of these queues of a window, and note the outcome of each.
 
-        What is not stored when `is_over` returns True is not tried; it is asked before each part.
+        What fails is tried once, and again after all others; what has not had its turn when the time is over is not.
         """
         messages = window.messages_of(queues)
         arrivals: dict[Slot, Arrival] = {}
@@ -161,19 +162,29 @@ class Intake:
                 window.outcomes[index] = error
             else:
                 arrivals.setdefault((message.queue, message.seq), arrival)
-        self._note_outcomes(window, messages, arrivals, self._store(arrivals, is_over))
+        answers = self._store(arrivals, time)
+        with time.patiently():
+            self._note_outcomes(window, messages, arrivals, answers)
 
-    def _store(self, arrivals: Mapping[Slot, Arrival], is_over: Callable[[], bool]) -> dict[Slot, Answered]:
+    def _store(self, arrivals: Mapping[Slot, Arrival], time: CallTime) -> dict[Slot, Answered]:
         answers: dict[Slot, Answered] = {}
-        slots = list(arrivals)
-        for start in range(0, len(slots), STORED_AT_ONCE):
-            part = slots[start : start + STORED_AT_ONCE]
-            if is_over():
-                answers |= {slot: out_of_time(slot[0]) for slot in part}
-            else:
-                stored = self.items.put_many([arrivals[slot] for slot in part], self.clock())
-                answers |= dict(zip(part, stored, strict=True))
+        for slots in _parts(list(arrivals)):
+            with time.once():
+                answers |= self._store_part(slots, arrivals, time)
+        failed = [slot for slot, answer in answers.items() if isinstance(answer, StoreUnavailable)]
+        # What is stored by now is to be released as well: that has half of the time that is left.
+        rest = time.part(FOR_STORING)
+        for slots in _parts(failed):
+            with rest.patiently():
+                answers |= self._store_part(slots, arrivals, rest)
         return answers
+
+    def _store_part(
+        self, slots: Sequence[Slot], arrivals: Mapping[Slot, Arrival], time: CallTime
+    ) -> dict[Slot, Answered]:
+        if time.is_over():
+            return {slot: out_of_time(slot[0]) for slot in slots}
+        return dict(zip(slots, self.items.put_many([arrivals[slot] for slot in slots], self.clock()), strict=True))
 
     def _note_outcomes(
         self,
@@ -250,6 +261,10 @@ class Intake:
         if not is_same:
             return Status.CONFLICT
         return Status.LATE if there.is_tombstone else Status.DUPLICATE
+
+
+def _parts(slots: Sequence[Slot]) -> Iterator[Sequence[Slot]]:
+    return (slots[start : start + STORED_AT_ONCE] for start in range(0, len(slots), STORED_AT_ONCE))
 
 
 def _is_to_keep(there: Item | StreamSortError | None) -> bool:

@@ -19,6 +19,7 @@ from stream_sort.errors import (
     QueueExists,
     QueueNotFound,
     SequenceConflict,
+    StreamSortError,
     Trimmed,
     shown,
 )
@@ -28,7 +29,8 @@ from stream_sort.inspector import Inspector
 from stream_sort.intake import Intake
 from stream_sort.proof import find_row
 from stream_sort.recoverer import Recoverer, Recovery
-from stream_sort.time_budget import TimeBudget
+from stream_sort.releaser import Releaser
+from stream_sort.time_budget import CallTime, TimeBudget
 from stream_sort.trimmer import Trimmer
 from stream_sort.withdrawer import Withdrawer
 
@@ -140,13 +142,10 @@ class Sorter:
         """
         if isinstance(messages, dict | str | bytes) or not isinstance(messages, Iterable):
             raise InvalidInput("put_many takes an iterable of messages; use put for a single one")
-        if time_left is not None and not callable(time_left):
-            raise InvalidInput(f"time_left is a function that returns the seconds left, not {shown(time_left)}")
         result = PutResult()
-        batch = BatchPut(self._intake, self._advancer, self._in_flight, self._options.deadline)
-        budget = TimeBudget.of(time_left)
+        batch = BatchPut(self._intake, self._advancer, self._in_flight, self._call_time(time_left))
         for window in self._intake.windows(messages, self._options.window):
-            batch.put(window, budget, result)
+            batch.put(window, result)
         if result.conflicts and self._options.raise_conflicts:
             first = result.conflicts[0]
             keys = self._options.keys
@@ -164,6 +163,23 @@ class Sorter:
         not complete.
         """
         return self._advancer.advance(check_queue(queue), is_over=is_over)
+
+    def advance_many(
+        self, queues: Iterable[str], *, time_left: Callable[[], float] | None = None
+    ) -> dict[str, Reach | StreamSortError]:
+        """Advance queues side by side; for each how far it came, or its error.
+
+        `time_left` is asked for seconds: where they do not suffice, the queue is marked for the sweep, and its reach is
+        not complete. Errors that no queue can escape (no table, no permission) are raised.
+        """
+        answers: dict[str, Reach | StreamSortError] = {}
+        walks = {}
+        for queue in queues:
+            try:
+                walks[queue] = self._advancer.walk(check_queue(queue))
+            except InvalidInput as error:
+                answers[queue] = error
+        return answers | Releaser(self._advancer, self._in_flight, self._call_time(time_left)).release(walks, {})
 
     def position(self, queue: str) -> int:
         """The highest released seq, read consistently; `first_seq - 1` before anything is released."""
@@ -332,6 +348,11 @@ class Sorter:
         while not self._stores.cursors.nudge(check_queue(queue), self._clock()):
             if self._row(queue) is None:
                 raise QueueNotFound(queue)
+
+    def _call_time(self, time_left: Callable[[], float] | None) -> CallTime:
+        if time_left is not None and not callable(time_left):
+            raise InvalidInput(f"time_left is a function that returns the seconds left, not {shown(time_left)}")
+        return CallTime(TimeBudget.of(time_left), self._options.deadline)
 
     def _read(self, queue: str, after: int, through: int) -> Iterator[dict[str, Any]]:
         try:

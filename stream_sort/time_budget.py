@@ -1,13 +1,17 @@
-"""How much of its caller's time a call may use, and how much it keeps for its end."""
+"""How much of its caller's time a call may use, how much it keeps for its end, and how long it retries."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
+
+from stream_sort.ports.time_limit import time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
 Answer = TypeVar("Answer")
 
@@ -74,3 +78,36 @@ class Turns:
         if budget.is_limited:
             self._longest = max(self._longest, before - budget.left())
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class CallTime:
+    """How long the calls to the stores may take that one call of a service makes.
+
+    `deadline` is how many seconds all that fails in one step may be retried together.
+    """
+
+    budget: TimeBudget = field(default_factory=TimeBudget)
+    deadline: float = math.inf
+    monotonic: Callable[[], float] = time.monotonic
+
+    def is_over(self) -> bool:
+        """Return True once nothing is left but the reserve."""
+        return self.budget.is_over
+
+    def part(self, share: float) -> CallTime:
+        """Return the same with a share of the time that is left."""
+        return replace(self, budget=self.budget.part(share))
+
+    def once(self) -> AbstractContextManager[None]:
+        """Let the calls made within be tried once, and not again: what fails must not delay the others."""
+        return time_limit(lambda: 0.0)
+
+    def patiently(self) -> AbstractContextManager[None]:
+        """Let the calls made within be retried, all of them together for as long as the deadline, or the budget, is."""
+        end = self.monotonic() + self.deadline
+        return time_limit(lambda: min(end - self.monotonic(), self.budget.left()))
+
+    def at_the_end(self) -> AbstractContextManager[None]:
+        """Let the calls made within use the reserve."""
+        return time_limit(self.budget.left_at_the_end)

@@ -8,15 +8,17 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.advancer import Reach
 from stream_sort.aws_lambda import telemetry as names
+from stream_sort.aws_lambda.clock import time_left_of
 from stream_sort.aws_lambda.receipts import told
 from stream_sort.aws_lambda.shapes import Shape, shape_of
-from stream_sort.core.outcomes import Advance
 from stream_sort.core.withdrawal import is_kept_aside
-from stream_sort.errors import InvalidInput, StoreMisconfigured, StreamSortError
+from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
     from stream_sort.aws_lambda.telemetry import Telemetry
+    from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
 
 
@@ -38,7 +40,7 @@ class AdvanceQueues:
             if shape is not Shape.DYNAMODB_STREAM:
                 raise InvalidInput(f"advance takes {Shape.DYNAMODB_STREAM}, that of the items table; not {shape}")
             first_records = self._first_records(event["Records"])
-            failures = self._advance(list(first_records))
+            failures = self._advance(list(first_records), context)
             if failures and len(failures) == len(first_records):
                 # The same to AWS; an emulator that ignores partial failures then retries as well.
                 raise next(iter(failures.values()))
@@ -92,12 +94,17 @@ class AdvanceQueues:
         )
         return False
 
-    def _advance(self, queues: list[str]) -> dict[str, StreamSortError]:
-        """Advance queues; the errors of those for which a retry may help."""
+    def _advance(self, queues: list[str], context: Any) -> dict[str, StreamSortError]:
+        """Advance queues; the errors of those for which a retry may help.
+
+        What the time does not suffice for is marked, and a sweep goes on with it.
+        """
         failures: dict[str, StreamSortError] = {}
-        for queue, reached in zip(queues, self._sorter.in_flight.map(self._try_advance, queues), strict=True):
-            if isinstance(reached, Advance):
-                self._telemetry.count(names.CURSOR_ADVANCED, len(reached))
+        for queue, reached in self._sorter.advance_many(queues, time_left=time_left_of(context)).items():
+            if isinstance(reached, Reach):
+                self._telemetry.count(names.CURSOR_ADVANCED, len(reached.advance))
+                if not reached.complete:
+                    self._telemetry.logger.warning("the time was over; a sweep releases the rest", queue=queue)
             elif reached.retryable:
                 failures[queue] = reached
                 self._telemetry.logger.warning("a queue was not advanced", queue=queue, **told(reached))
@@ -105,15 +112,6 @@ class AdvanceQueues:
                 self._telemetry.count(names.REJECTED)
                 self._telemetry.logger.error("a queue cannot be advanced", queue=queue, **told(reached))
         return failures
-
-    def _try_advance(self, queue: str) -> Advance | StreamSortError:
-        try:
-            return self._sorter.advance(queue)
-        except StoreMisconfigured:
-            # No queue can escape it, and nothing is to be lost until somebody has put it right.
-            raise
-        except StreamSortError as error:
-            return error
 
 
 def _is_whole(number: object) -> bool:

@@ -53,6 +53,21 @@ class Context:
         return 30_000
 
 
+@dataclass
+class LittleTime:
+    """The context of a run that has so many seconds, of which each request to the tables takes one."""
+
+    dynamo: Table
+    seconds: float
+    aws_request_id: str = "c6af9ac6"
+
+    def __post_init__(self) -> None:
+        self.before = len(self.dynamo.calls)
+
+    def get_remaining_time_in_millis(self) -> int:
+        return round(1000 * (self.seconds - (len(self.dynamo.calls) - self.before)))
+
+
 @pytest.fixture
 def dynamo() -> Iterator[Table]:
     with mock_aws():

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import InvalidInput, StoreUnavailable, StreamSorter, TableNotFound
+from stream_sort import InvalidInput, StoreUnavailable, StreamSorter, Sweeper, TableNotFound
 from stream_sort.aws_lambda.advance import AdvanceQueues
+from tests.functional.conftest import TUNING, LittleTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,3 +169,34 @@ def test_a_missing_table_is_raised_until_somebody_puts_it_right(advance: Any, dy
 def test_i9_another_event_is_refused_by_name(advance: Any, sample: Any, name: str) -> None:
     with pytest.raises(InvalidInput, match="advance takes a batch of a DynamoDB stream"):
         advance(sample(name))
+
+
+def test_a_backlog_that_takes_longer_than_lambda_allows_is_left_to_the_sweep(
+    dynamo: Table, telemetries: dict[str, Telemetry], told: Told
+) -> None:
+    sorter = StreamSorter(client=dynamo.client, max_advance=10, **TUNING)
+    write(dynamo, "q", *range(200))
+    context = LittleTime(dynamo, 20)
+    assert AdvanceQueues(sorter, telemetries["advance"])(stream("q"), context) == {"batchItemFailures": []}
+    assert context.get_remaining_time_in_millis() > 0
+    assert 0 < sorter.position("q") < 199
+    assert "a sweep releases the rest" in told.everything()
+    Sweeper(sorter).sweep()
+    assert sorter.position("q") == 199
+
+
+def test_a_bug_of_ours_in_one_queue_stops_no_other(
+    advance: Any, dynamo: Table, sorter: StreamSorter, told: Told
+) -> None:
+    look = sorter.stores.items.look
+
+    def failing(queue: str, after: int, limit: int) -> Any:
+        if queue == "bad":
+            raise ZeroDivisionError
+        return look(queue, after, limit)
+
+    sorter.stores.items.look = failing  # type: ignore[method-assign]
+    write(dynamo, "q", 0)
+    assert advance(stream("bad", "q")) == {"batchItemFailures": []}
+    assert sorter.position("q") == 0
+    assert "ZeroDivisionError" in told.everything()

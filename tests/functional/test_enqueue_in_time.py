@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stream_sort import StreamSorter, Sweeper
 from stream_sort.aws_lambda.enqueue import Enqueue
-from tests.functional.conftest import TUNING
+from tests.functional.conftest import TUNING, LittleTime
 
 if TYPE_CHECKING:
     from stream_sort.aws_lambda.telemetry import Telemetry
     from tests.functional.conftest import Table, Told
-
-
-@dataclass
-class LittleTime:
-    """The context of a run that has so many seconds, of which each request to the tables takes one."""
-
-    dynamo: Table
-    seconds: float
-    aws_request_id: str = "c6af9ac6"
-
-    def __post_init__(self) -> None:
-        self.before = len(self.dynamo.calls)
-
-    def get_remaining_time_in_millis(self) -> int:
-        return round(1000 * (self.seconds - (len(self.dynamo.calls) - self.before)))
 
 
 def message(seq: int, queue: str = "q") -> dict[str, Any]:

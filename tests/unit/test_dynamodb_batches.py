@@ -42,6 +42,8 @@ def test_what_stays_throttled_is_reported_and_the_rest_is_stored(client: Faulty,
         return {"Responses": answers}
 
     client.answers["batch_execute_statement"] = [one_through] * 1_000
+    # What failed is tried again by itself.
+    client.before = {"put_item": [refusal(THROTTLE)] * 1_000}
     result = sorter.put_many([message(1), message(2)])
     assert result.accepted == 1
     assert [(document["seq"], type(error)) for document, error in result.rejected] == [(2, StoreUnavailable)]
@@ -161,9 +163,10 @@ def test_what_a_batch_decided_stays_so_when_its_next_round_fails(client: Faulty,
             raise refusal("InternalServerError", 500)
 
     client.watch = fail_again
-    result = sorter.put_many(message(seq) for seq in (1, 2, 3))
-    assert (result.accepted, result.duplicates) == (1, [message(2)])
-    assert [(document["seq"], type(error)) for document, error in result.rejected] == [(3, StoreUnavailable)]
+    stored, there, failed = sorter.stores.items.put_many([arrival(1), arrival(2), arrival(3)], 0.0)
+    assert (stored, getattr(there, "seq", there)) == (None, 2)
+    assert isinstance(failed, StoreUnavailable)
+    assert client.calls.count("batch_execute_statement") > 1
 
 
 def wire(seq: int) -> dict[str, Any]:

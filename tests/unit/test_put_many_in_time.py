@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import InvalidInput, PutResult, StoreUnavailable, StreamSorter, Sweeper
+from stream_sort.advancer import Reach
 from stream_sort.batch_put import BatchPut
-from stream_sort.time_budget import TimeBudget
+from stream_sort.core.message import KeyNames, check_message
+from stream_sort.core.records import Arrival
+from stream_sort.time_budget import CallTime, TimeBudget
 from tests.unit.faulty import THROTTLE, refusal
 from tests.unit.queues import message, tables_of
 
@@ -78,11 +81,12 @@ def test_i7_a_healthy_message_beside_twelve_failing_queues_is_stored_and_answere
 
 def test_i7_failing_queues_share_one_deadline_without_a_time_limit_as_well(client: Faulty, watch: Stopwatch) -> None:
     sorter = timed(StreamSorter(client=client, in_flight=1, deadline=5.0), watch)
-    batch = BatchPut(sorter._intake, sorter._advancer, sorter.in_flight, 5.0, lambda: watch.now)
+    time = CallTime(TimeBudget(), 5.0, lambda: watch.now)
+    batch = BatchPut(sorter._intake, sorter._advancer, sorter.in_flight, time)
     fail(client, "get_item", BAD)
     result = PutResult()
     for window in sorter._intake.windows([message(0, queue) for queue in BAD], 100):
-        batch.put(window, TimeBudget(), result)
+        batch.put(window, result)
     assert len(result.rejected) == len(BAD)
     # Each of them had five seconds of its own before.
     assert watch.now < 10
@@ -258,3 +262,41 @@ def test_without_time_left_there_is_no_end_to_it() -> None:
 def test_i9_time_left_is_a_function() -> None:
     with pytest.raises(InvalidInput, match="time_left is a function"):
         StreamSorter.in_memory().put_many([], time_left=5.0)  # type: ignore[arg-type]
+
+
+def test_i7_a_throttled_queue_takes_no_time_from_the_stores_of_others(client: Faulty, watch: Stopwatch) -> None:
+    sorter = timed(StreamSorter(client=client, in_flight=1), watch)
+    stored_at: dict[str, float] = {}
+
+    def throttle(method: str, request: dict[str, Any]) -> None:
+        if method == "batch_execute_statement":
+            raise refusal("AccessDeniedException")
+        if method == "put_item" and request["TableName"] == "Items":
+            queue = request["Item"]["queue"]["S"]
+            if queue == "hot":
+                raise refusal(THROTTLE)
+            stored_at[queue] = watch.now
+
+    client.watch = throttle
+    batch = [*(message(seq, "hot") for seq in range(300)), *(message(0, f"q{number}") for number in range(20))]
+    result = sorter.put_many(batch, time_left=watch.left)
+    assert (result.accepted, len(result.rejected)) == (20, 300)
+    assert set(stored_at.values()) == {0.0}
+    assert watch.now < watch.whole
+
+
+def test_queues_are_advanced_side_by_side_in_the_time_there_is(watch: Stopwatch) -> None:
+    sorter = backlog(50_000, ("q", "r"))
+    slow(sorter, "move", 1.0, watch)
+    for queue in ("q", "r"):
+        assert sorter.stores.items.put(Arrival(check_message(message(0, queue), KeyNames()), -1), 0.0) is None
+    reached = sorter.advance_many(["q", "none", "r"], time_left=watch.left)
+    assert watch.now < watch.whole
+    assert {queue: reach.complete for queue, reach in reached.items() if isinstance(reach, Reach)} == {
+        "q": False,
+        "none": True,
+        "r": False,
+    }
+    assert min(sorter.position("q"), sorter.position("r")) > 1_000
+    Sweeper(sorter).sweep()
+    assert (sorter.position("q"), sorter.position("r")) == (49_999, 49_999)

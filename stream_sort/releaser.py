@@ -1,0 +1,77 @@
+"""Service: advance many queues side by side, within the time there is. Stores nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import StoreUnavailable, StreamSortError, named_error
+from stream_sort.intake import tried
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stream_sort.advancer import Advancer, Reach, Walk
+    from stream_sort.hints import Hint
+    from stream_sort.inflight import InFlight
+    from stream_sort.time_budget import CallTime
+
+# How many moves of a cursor a queue may make before all others had their turn: few at first, as most need one.
+FIRST_MOVES, MOVES_A_TURN = 3, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Releaser:
+    """Advances queues. Neither one that fails nor one with a long backlog delays another."""
+
+    advancer: Advancer
+    in_flight: InFlight
+    time: CallTime
+
+    def release(self, walks: Mapping[str, Walk], hints: Mapping[str, Hint]) -> dict[str, Reach | StreamSortError]:
+        """Advance queues as far as they go, or as the time does: those with more to release are marked for the sweep.
+
+        What fails is tried once, and again after all others. Where time is limited, a queue that still fails is marked
+        as well; its error is the answer only if that fails, too.
+        """
+        with self.time.once():
+            reached = self._turn(walks, walks, hints)
+        pending = [queue for queue, reach in reached.items() if reach is None or isinstance(reach, StoreUnavailable)]
+        while pending and not self.time.is_over():
+            # What fails now is not tried again; what moves on has the deadline anew.
+            with self.time.patiently():
+                reached |= self._turn(walks, pending, {})
+            pending = [queue for queue in pending if reached[queue] is None]
+        return self._settled(walks, reached)
+
+    def _turn(
+        self, walks: Mapping[str, Walk], queues: Iterable[str], hints: Mapping[str, Hint]
+    ) -> dict[str, Reach | StreamSortError | None]:
+        """Let each queue make some moves; None for one that has more to release."""
+
+        def go_on(queue: str) -> Reach | StreamSortError | None:
+            walk = walks[queue]
+            end = walk.moves + (MOVES_A_TURN if walk.moves else FIRST_MOVES)
+            is_over = lambda: walk.moves >= end or self.time.is_over()  # noqa: E731  # for this turn only
+            try:
+                return tried(lambda: self.advancer.go_on(walk, hints.get(queue), is_over))
+            except StreamSortError:
+                raise
+            except Exception as error:  # noqa: BLE001  # a bug of ours in one queue stops no other
+                return named_error(queue, error)
+
+        jobs = list(queues)
+        return dict(zip(jobs, self.in_flight.map(go_on, jobs), strict=True))
+
+    def _settled(
+        self, walks: Mapping[str, Walk], reached: Mapping[str, Reach | StreamSortError | None]
+    ) -> dict[str, Reach | StreamSortError]:
+        """Mark what is not finished; a queue of which no row was seen has nothing to be marked."""
+        done = {queue: reach for queue, reach in reached.items() if reach is not None}
+        failed = [queue for queue, reach in done.items() if isinstance(reach, StoreUnavailable) and walks[queue].exists]
+        left = [queue for queue in reached if queue not in done]
+        left += failed if self.time.budget.is_limited else []
+        with self.time.at_the_end():
+            marked = self.in_flight.map(lambda queue: tried(partial(self.advancer.leave, walks[queue])), left)
+        return done | dict(zip(left, marked, strict=True))
