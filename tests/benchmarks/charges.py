@@ -38,6 +38,7 @@ class Charges:
     def __init__(self, client: Any, items_table: str) -> None:
         self._items = items_table
         self._sizes: dict[tuple[str, str], int] = {}
+        self._hours: dict[str, str] = {}
         self._charged = Charged()
         self._lock = threading.Lock()
         client.meta.events.register("provide-client-params.dynamodb.*", self._asked)
@@ -73,16 +74,25 @@ class Charges:
         marks = asked["ExpressionAttributeNames"].get("#waiting") is not None
         moves_mark = marks and "SET" in asked["UpdateExpression"] and ":old_since" in asked["ExpressionAttributeValues"]
         self._charged.write_units += weigh(parsed["Attributes"], 1_024) + marks + moves_mark
+        if "#hour" in asked["ExpressionAttributeNames"]:
+            self._list_as_active(parsed["Attributes"])
+
+    def _list_as_active(self, row: Wire) -> None:
+        """The index of active queues is written when the hour is another one: out of one place, into another."""
+        queue, hour = row["queue"]["S"], row["_ss_hour"]["N"]
+        before = self._hours.get(queue)
+        self._hours[queue] = hour
+        self._charged.write_units += (hour != before) + (before is not None and hour != before)
 
     def _getitem(self, _: Wire, parsed: Wire) -> None:
         self._charged.read_units += weigh(parsed.get("Item", {}), 4_096)
 
     def _batchgetitem(self, asked: Wire, _: Wire) -> None:
         for table, wanted in asked["RequestItems"].items():
-            assert wanted["ConsistentRead"]
+            share = 1.0 if wanted.get("ConsistentRead") else 0.5
             for key in wanted["Keys"]:
                 size = self._sizes.get((key["queue"]["S"], key["seq"]["N"]), 0) if table == self._items else 0
-                self._charged.read_units += units(size, 4_096)
+                self._charged.read_units += units(size, 4_096) * share
 
     def _query(self, asked: Wire, parsed: Wire) -> None:
         if asked["TableName"] != self._items:
@@ -99,6 +109,8 @@ class Charges:
     def _store(self, table: str, item: Wire) -> None:
         if table == self._items:
             self._sizes[item["queue"]["S"], item["seq"]["N"]] = item_bytes(item)
+        if "_ss_hour" in item:
+            self._list_as_active(item)
         self._charged.write_units += weigh(item, 1_024)
 
 

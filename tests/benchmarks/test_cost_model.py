@@ -17,15 +17,16 @@ import pytest
 from botocore.config import Config
 
 from stream_sort import OrderedConsumer, StreamSorter
-from stream_sort.cli.costing import model
+from stream_sort.cli.costing import model, sweeps
 from stream_sort.cli.costing.model import HOURS, IDLE_WAKE, MARK, MARK_SWEPT, Load, monthly
+from stream_sort.cli.costing.sweeps import WAITING
 from stream_sort.cli.costing.work import Work
 from stream_sort.core.consumption import Wake
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.inserts import BATCH
 from stream_sort.sweeper import Sweeper
 from stream_sort.testing.clock import MovableClock
-from stream_sort.watcher import Watcher
+from stream_sort.watcher import OVERLAP, Watcher
 from tests.benchmarks.charges import Charged, Charges
 
 if TYPE_CHECKING:
@@ -173,24 +174,64 @@ def test_what_is_measured_is_at_most_what_the_formula_gives(bench: Bench, case: 
 
 @pytest.mark.parametrize("queues", [1, 30, 130])
 def test_a_sweep_of_healthy_queues_costs_what_the_formula_says(fresh: Bench, queues: int) -> None:
-    names = [f"queue-{number:05}" for number in range(queues)]
-    fresh.sorter.put_many([message(name, seq, 300) for name in names for seq in range(2)])
-    fresh.wake(dict.fromkeys(names, 1))
+    begun(fresh, queues)
+    fresh.sweep()
     often, everything = fresh.sweep(), fresh.sweep(everything=True)
-    # So many messages that each queue moves within every hour.
-    load = Load(queues * HOURS, queues=queues)
+    # So many messages that each queue moves between two sweeps.
+    load = Load(MANY, queues=queues)
     month = monthly(load)["sweep"]
     measured = worth(often) * load.sweeps + worth(everything) * HOURS
     assert measured.requests == pytest.approx(month.requests, rel=EXACT)
-    # A row is between 60 and 110 bytes: what a scan goes through is rounded up to 4 KB.
+    # A row is about 100 bytes: what a scan goes through is rounded up to 4 KB.
     assert measured.read_units == pytest.approx(month.read_units, rel=SCANNED)
-    assert measured.write_units == month.write_units == 0
+    assert measured.write_units == month.write_units == load.sweeps + HOURS
+
+
+@pytest.mark.parametrize("queues", [30, 650])
+def test_looks_at_idle_and_active_queues_cost_what_the_formula_says(fresh: Bench, queues: int) -> None:
+    names = begun(fresh, queues)
+    # The pass over all queues, in two parts at most.
+    for _ in range(2):
+        fresh.sweep()
+    formula = WAITING + sweeps.look(queues, 1, queues, queues)
+    assert numbers(worth(fresh.sweep())) == pytest.approx(numbers(formula), rel=SCANNED)
+    for _ in range(2):
+        fresh.clock.move(OVERLAP + 1)
+        idle = worth(fresh.sweep())
+    recent = 5
+    fresh.sorter.put_many([message(name, 2, 300) for name in names[:recent]])
+    fresh.wake(dict.fromkeys(names[:recent], 2))
+    active = worth(fresh.sweep())
+    for measured, moved in ((idle, 0), (active, recent)):
+        formula = WAITING + sweeps.look(queues, 1, moved, queues)
+        assert numbers(measured) == pytest.approx(numbers(formula), rel=SCANNED)
+
+
+def test_a_queue_costs_two_write_units_an_hour_to_be_listed_as_active(fresh: Bench) -> None:
+    fresh.put([message("q", 0, 300)])
+    charged = []
+    for seq in range(1, 40):
+        fresh.clock.move(360)
+        with fresh.charges.measure() as one:
+            fresh.put([message("q", seq, 300)])
+        charged.append(one.write_units)
+    assert sorted(set(charged)) == [2, 2 + sweeps.ANOTHER_HOUR.write_units]
+    assert charged.count(4) in {3, 4}, "in four hours"
+
+
+def begun(bench: Bench, queues: int) -> list[str]:
+    """Queues that are released and consumed, with names as long as a UUID."""
+    names = [f"queue-{number:030}" for number in range(queues)]
+    bench.sorter.put_many([message(name, seq, 300) for name in names for seq in range(2)])
+    bench.wake(dict.fromkeys(names, 1))
+    return names
 
 
 def test_a_mark_costs_what_the_formula_says(fresh: Bench) -> None:
     fresh.put([message("q", 0, 300), message("q", 1, 300)])
     fresh.wake({"q": 1})
-    before = fresh.sweep()
+    for _ in range(2):
+        before = fresh.sweep()
     with fresh.charges.measure() as waiting:
         fresh.sorter.put(message("q", 3, 300))
     with fresh.charges.measure() as marked:
@@ -207,7 +248,7 @@ def test_a_mark_costs_what_the_formula_says(fresh: Bench) -> None:
 @pytest.mark.parametrize("batch", [1, 100])
 def test_two_writers_in_turns_cost_a_request_and_two_read_units_more(fresh: Bench, batch: int) -> None:
     tables = {"items_table": fresh.items_table, "cursor_table": f"cursor-{fresh.name}"}
-    writers = [fresh.sorter, StreamSorter(**tables, client=fresh.client)]
+    writers = [fresh.sorter, StreamSorter(**tables, client=fresh.client, clock=fresh.clock)]
     for seq, writer in enumerate(writers):
         writer.put(message("q", seq, 300))
     steps = monthly(Load(MANY, batch))

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from stream_sort.cli.costing.model import HOURS, MARK, MARK_SWEPT, ROW_BYTES, Load, monthly
+from stream_sort.cli.costing import sweeps
+from stream_sort.cli.costing.model import HOURS, MARK, MARK_SWEPT, Load, monthly
 from stream_sort.cli.costing.prices import PRICES
 from stream_sort.cli.costing.work import Work, read_units
 from tests.functional.command_line import Line
@@ -95,13 +96,27 @@ def test_the_formulas_of_a_delivery_are_those_of_the_page(batch: int, size: int)
 def test_the_formulas_of_sweeps_are_those_of_the_page(queues: int, consumers: int) -> None:
     often, seldom = (Load(MANY, queues=queues, consumers=consumers, sweep_minutes=minutes) for minutes in (1, 2))
     between = monthly(often)["sweep"] + monthly(seldom)["sweep"] * -1
-    a_sweep = formula("sweep `q` queues that moved within the hour, for `c` consumers", q=queues, c=consumers)
+    a_sweep = formula("sweep `q` queues that all moved since the last time, 500 at most", q=queues, c=consumers)
     assert numbers(between * (1 / seldom.sweeps)) == approx(a_sweep)
     # That of all queues asks for their names instead of for those that wait.
     rest = monthly(often)["sweep"] + a_sweep * -(often.sweeps + HOURS)
     each = formula("sweep all queues, once an hour, besides: each queue") * queues
-    names = Work(0, 0, (read_units(queues * ROW_BYTES) - 1) / 2)
+    names = Work(1, 0, read_units(queues * sweeps.ROW_BYTES) / 2) + sweeps.WAITING * -1
     assert numbers(rest * (1 / HOURS)) == approx(each + names)
+
+
+@pytest.mark.parametrize(("moved", "active", "consumers"), [(1, 1, 1), (20, 300, 2), (950, 2_000, 1)])
+def test_the_formulas_of_many_queues_are_those_of_the_page(moved: int, active: int, consumers: int) -> None:
+    many = formula("sweep more, of which `q` moved since and `a` within the hour", q=moved, a=active, c=consumers)
+    assert numbers(sweeps.WAITING + sweeps.look(200_000, consumers, moved, active)) == approx(many)
+    part = formula("and for 500 of all others, if it is their turn", c=consumers)
+    assert numbers(sweeps.in_turn(200_000, consumers, moved, 60) * (1 / 60)) == approx(part)
+    idle = formula("sweep `q` queues of which none moved, 500 at most", q=200, c=consumers)
+    assert numbers(sweeps.WAITING + sweeps.look(200, consumers, 0, 0)) == approx(idle)
+
+
+def test_what_it_costs_to_be_listed_as_active_is_what_the_page_says() -> None:
+    assert formula("list a queue as active, once an hour in which it moves") == sweeps.ANOTHER_HOUR
 
 
 def test_what_a_mark_costs_is_what_the_page_says() -> None:

@@ -12,11 +12,15 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from stream_sort.advancer import Limits
+from stream_sort.cli.costing import sweeps
 from stream_sort.cli.costing.disorder import Look, Release, releases
+from stream_sort.cli.costing.sweeps import PAGE_BYTES
 from stream_sort.cli.costing.work import Work, read_units, write_units
+from stream_sort.core.activity import HOUR
 from stream_sort.core.message import MAX_MESSAGE_BYTES
 from stream_sort.errors import InvalidInput, shown
 from stream_sort.intake import WINDOW_BYTES
+from stream_sort.watcher import OVERLAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +28,9 @@ if TYPE_CHECKING:
 HOURS = 730
 SWEEPS_OF_ALL = HOURS
 WINDOW = 1_000
-STATEMENTS_A_CALL, KEYS_A_CALL = 25, 100
+STATEMENTS_A_CALL = 25
 # What stands beside a message at rest: when it came, and the position that its writer saw.
 OWN_BYTES = 26
-# A cursor row, about, and how many of them one page of a scan shows a sweep.
-ROW_BYTES, PAGE_BYTES = 100, 1_048_576
 # How far the formula goes; beyond that somebody's finger slipped.
 MOST = {
     "batch": 1_000_000,
@@ -102,6 +104,11 @@ class Load:
         return self.batch / self.queues_a_batch
 
     @property
+    def moves_a_second(self) -> float:
+        """How many queues move in a second: each batch moves those that it touches."""
+        return self.messages / self.of_a_queue / (HOURS * HOUR)
+
+    @property
     def sweeps(self) -> float:
         """Sweeps in a month, besides those of all queues."""
         return HOURS * 60 / self.sweep_minutes
@@ -135,7 +142,9 @@ def monthly(load: Load) -> dict[str, Work]:
     marks = load.marks
     return {
         "enqueue": _stores(load) * batches,
-        "advance": _sum(release.work * (times * batches) for times, release in released) + MARK * marks,
+        "advance": _sum(release.work * (times * batches) for times, release in released)
+        + MARK * marks
+        + sweeps.hours(load.queues, load.moves_a_second) * HOURS,
         "process": _sum(_deliveries(load, release) * (times * batches) for times, release in released)
         + IDLE_WAKE * (load.consumers * marks * RECORDS_OF_A_MARK),
         "sweep": _sweeps(load) + MARK_SWEPT * marks,
@@ -184,17 +193,13 @@ def _deliveries(load: Load, release: Release) -> Work:
 
 def _sweeps(load: Load) -> Work:
     """Once a minute, or as often as it says, what is marked, parked or asleep; once an hour every queue."""
-    rows = min(load.queues, PAGE_BYTES // ROW_BYTES)
-    # Queues that moved within the hour are compared with their checkpoints at every sweep, of the others one in 60.
-    moved = min(rows, load.messages / load.of_a_queue / HOURS)
-    compared = moved + (rows - moved) / 60
-    watch = Work(1, 0, 1)
-    if load.consumers:
-        parked = Work(1, 0, 0.5) + Work(ceil(compared / KEYS_A_CALL), 0, compared)
-        watch += Work(2, 0, 1 + read_units(rows * ROW_BYTES) / 2) + parked * load.consumers
-    waiting = Work(1, 0, 0.5)
-    of_all = Work(1, 0, read_units(load.queues * ROW_BYTES) / 2) + Work(2, 0, 2) * load.queues
-    return (waiting + watch) * load.sweeps + (of_all + watch) * SWEEPS_OF_ALL
+    since = load.sweep_minutes * 60 + OVERLAP
+    # The hour of a queue began half an hour ago, on average.
+    recent, active = (min(load.queues, load.moves_a_second * seconds) for seconds in (since, since + HOUR / 2))
+    watch = sweeps.look(load.queues, load.consumers, recent, active)
+    passed = sweeps.in_turn(load.queues, load.consumers, recent, load.sweeps / HOURS + 1)
+    of_all = sweeps.names(load.queues) + Work(2, 0, 2) * load.queues
+    return (sweeps.WAITING + watch) * load.sweeps + (of_all + watch) * SWEEPS_OF_ALL + passed * HOURS
 
 
 def _sum(parts: Iterator[Work]) -> Work:
