@@ -128,9 +128,7 @@ class Sorter:
             raise SequenceConflict(checked.queue, checked.seq)
         return replace(reach.advance, status=status)
 
-    def put_many(
-        self, messages: Iterable[dict[str, Any]], *, time_left: Callable[[], float] | None = None
-    ) -> PutResult:
+    def put_many(self, messages: Iterable[dict[str, Any]], time_left: Callable[[], float] | None = None) -> PutResult:
         """Store many messages of any queues and release what they make contiguous.
 
         Takes any iterable, lazily, in windows; each window is stored and released before the next is pulled.
