@@ -146,13 +146,7 @@ class Walk:
     def run(self, hint: Hint | None) -> Reach:
         """Walk from the hint, or from the row, to the end of the run; Unfinished when the time is over."""
         fresh = hint is None
-        self._note_withdrawals(hint)
-        if hint is None:
-            self._read_row()
-        elif hint.cursor is not None:
-            self._stand_on(hint.cursor)
-            self._row_was_read = False
-            self._beyond = hint.beyond
+        self._set_out(hint)
         while True:
             if not self.exists:
                 if self._begin():
@@ -273,6 +267,17 @@ class Walk:
         self._row_was_read = True
         if row.withdrawals != self._withdrawals:
             self._forget_filled()
+
+    def _set_out(self, hint: Hint | None) -> None:
+        """Stand on the row of the hint, or read it; CursorLost if it is gone since an earlier run of this walk."""
+        self._note_withdrawals(hint)
+        if hint is None:
+            if not self._read_row() and self.exists:
+                raise CursorLost(self.queue, known_position=self.cursor.position)
+        elif hint.cursor is not None:
+            self._stand_on(hint.cursor)
+            self._row_was_read = False
+            self._beyond = hint.beyond
 
     def _note_withdrawals(self, hint: Hint | None) -> None:
         """Note the count from before `own` was stored: that of the hint with which the walk first began."""

@@ -86,6 +86,7 @@ class Inspector:
             complete=all_seen and all_searched,
             remedy=_remedy(cursor, policy, ahead) + self._below(cursor),
             floor=cursor.floor,
+            withdrawn=cursor.withdrawals,
         )
 
     def late(self, cursor: Cursor, limit: int) -> list[LateMessage]:
@@ -123,12 +124,23 @@ def _remedy(cursor: Cursor, policy: GapPolicy, ahead: list[int]) -> str:
     if ahead[0] == following:
         return f"seq {following} is stored but not released: advance({queue!r}) frees it, as will the next message"
     gap = range(following, ahead[0])
+    if length(gap) > MAX_GAP:
+        return _stray(queue, gap, policy)
     is_one = length(gap) == 1
     missing = f"seq {gap.start}" if is_one else f"seqs {gap.start} to {gap.stop - 1}"
     which = f"{gap.start}" if is_one else f"range({gap.start}, {gap.stop})"
     then = f"put {missing}, or give up on {'it' if is_one else 'them'} with skip({queue!r}, {which})"
-    if policy.skip_after is not None and length(gap) > MAX_GAP:
-        then += f"; no policy skips a gap of over {MAX_GAP:,} seqs"
-    elif policy.skip_after is not None:
+    if policy.skip_after is not None:
         then += f"; the policy skips the gap {policy.skip_after:g} seconds after the oldest message beyond it arrived"
+    return then
+
+
+def _stray(queue: str, gap: range, policy: GapPolicy) -> str:
+    """What to do about a gap that is too long to be given up."""
+    then = (
+        f"{length(gap):,} seqs are missing, {gap.start} to {gap.stop - 1}. If seq {gap.stop} is a mistake, such as a "
+        f"time, take the message out with withdraw({queue!r}, {gap.stop}); else put what is missing"
+    )
+    if policy.skip_after is not None:
+        then += f"; no policy skips a gap of over {MAX_GAP:,} seqs"
     return then

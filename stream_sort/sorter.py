@@ -11,7 +11,7 @@ from stream_sort.advancer import Advancer, Limits, Reach
 from stream_sort.batch_put import BatchPut
 from stream_sort.core.message import MIN_SEQ, KeyNames, check_queue, check_seq, check_seqs, is_text, take_message
 from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
-from stream_sort.core.policy import GapPolicy
+from stream_sort.core.policy import MOST_SKIPS, GapPolicy
 from stream_sort.core.records import Cursor, Item, Tombstones
 from stream_sort.errors import (
     InvalidInput,
@@ -233,10 +233,15 @@ class Sorter:
         """Give up on those of `seqs` that are missing: put tombstones into their slots, then advance.
 
         A slot that holds a message is left as it is. Nothing at or below the position is touched, and nothing at all
-        if one of `seqs` is no seq.
+        if one of `seqs` is no seq, or there are more than 1,000,000 of them.
         """
         check_reason(reason)
         wanted = check_seqs(seqs)
+        if wanted[MOST_SKIPS:]:
+            raise InvalidInput(
+                f"more than {MOST_SKIPS:,} seqs at once. If a seq behind them is a mistake, such as a time, "
+                f"withdraw({queue!r}, seq) takes that message out; else skip them in parts"
+            )
         row = self._row(queue)
         if row is None and wanted:
             # The row comes before the first slot that is filled, as for a message.

@@ -1,4 +1,4 @@
-"""`stream-sort status | explain | gaps | skip | policy | nudge | advance`: what queues do, and how to free them."""
+"""`stream-sort explain | gaps | skip | policy | nudge | advance`: what queues do, and how to free them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from stream_sort.cli.connection import Connection, connected, leading_here
 from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, print_json, say, show_table, tell
 from stream_sort.cli.overview import cursor_rows, require_known
 from stream_sort.cli.reasons import reason_of
-from stream_sort.cli.seqs import MOST_SKIPS, named, not_missing, seqs_of
+from stream_sort.cli.seqs import named, not_missing, seqs_of
 from stream_sort.core.gaps import length
+from stream_sort.core.policy import MOST_SKIPS
 from stream_sort.errors import InvalidInput, QueueNotFound, StoreError, StreamSortError
 
 if TYPE_CHECKING:
@@ -90,7 +91,11 @@ def skip(  # noqa: PLR0913  # each is an option
     wanted = sorter.gaps(queue) if all_gaps else [seqs_of(text) for text in seqs or []]
     count = sum(map(length, wanted))
     if count > MOST_SKIPS:
-        raise InvalidInput(f"{count:,} seqs are more than {MOST_SKIPS:,}; skip them in parts, if that is what you want")
+        take_out = connection.command("withdraw", queue, "SEQ")
+        raise InvalidInput(
+            f"{count:,} seqs are more than {MOST_SKIPS:,}. If a seq behind them is a mistake, such as a time, take "
+            f"that message out: {take_out}. Else skip them in parts"
+        )
     if not new:
         _require_begun(sorter, queue)
     confirm(_giving_up(sorter, queue, wanted), yes)

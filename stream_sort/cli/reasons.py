@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import counted, moment
 from stream_sort.cli.overview import consumers_of, lag_of
-from stream_sort.cli.seqs import MOST_SKIPS, seqs_text
-from stream_sort.core.gaps import length
+from stream_sort.cli.seqs import seqs_text
+from stream_sort.core.gaps import length, stray_of
 from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.records import Cursor
@@ -100,9 +100,12 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
         since = "" if state.waiting_since is None else f", {_since(state.waiting_since, now)}"
         more = f"; {len(state.gaps):,} gaps in all" if len(state.gaps) > 1 else ""
         yield f"It waits for seq {seqs_text(state.gaps[:1])}{since}{more}."
-        if length(state.gaps[0]) > MOST_SKIPS:
-            yield f"That is more than {MOST_SKIPS:,} seqs: is the seq behind them a mistake, such as a time?"
         yield f"Stored beyond that: {_beyond(state)}, up to seq {state.highest_stored}."
+        if (stray := stray_of(state.gaps)) is not None:
+            yield (
+                f"Before seq {stray} more than {MAX_GAP:,} seqs are missing: is seq {stray} a mistake, such as a time? "
+                "Then stop its producer, and withdraw the message."
+            )
     elif state.stored_beyond:
         yield f"Seq {state.position + 1} is stored but not released: a writer died, or others wrote it to the table."
     else:
@@ -148,6 +151,8 @@ def _policy(state: QueueState, now: float) -> Iterator[str]:
 
 def _kept(state: QueueState) -> Iterator[str]:
     known = "" if state.complete else "at least "
+    if state.withdrawn:
+        yield f"Withdrawn before: {counted(state.withdrawn, 'message')}."
     if state.skipped:
         yield f"Skipped before: {known}{counted(len(state.skipped), 'seq')}; {len(state.late):,} of them came late."
 
@@ -181,8 +186,10 @@ def _commands(connection: Connection, state: QueueState, readers: list[Reader]) 
     if state.gaps:
         if _may_be_opened(connection.sorter, state):
             yield connection.command("open", state.queue, options=["--first-seq", str(state.gaps[0].stop)])
-        if length(state.gaps[0]) <= MOST_SKIPS:
+        if length(state.gaps[0]) <= MAX_GAP:
             yield connection.command("skip", state.queue, seqs_text(state.gaps[:1]))
+        if (stray := stray_of(state.gaps)) is not None:
+            yield connection.command("withdraw", state.queue, str(stray))
     elif state.stored_beyond:
         yield connection.command("advance", state.queue)
     for reader in readers:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from stream_sort.core.outcomes import Skip
     from stream_sort.sorter import Sorter
 
-# More at once are a slip of the finger, or behind a time in place of a seq: each is a write.
-MOST_SKIPS = 1_000_000
 SEQS = re.compile(r"(-?[0-9]{1,20})(?:(?:-|\.\.)(-?[0-9]{1,20}))?")
 
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from stream_sort.core.policy import MAX_GAP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,11 @@ class GapEvent:
     queue: str
     seqs: range
     age: float = 0.0
+
+
+def stray_of(gaps: Iterable[range]) -> int | None:
+    """Return the lowest seq that stands behind a gap so long that it is likely a mistake, such as a time; or None."""
+    return next((gap.stop for gap in gaps if length(gap) > MAX_GAP), None)
 
 
 def length(seqs: range) -> int:

@@ -139,7 +139,8 @@ class QueueState:
     """Why a queue is where it is. Times are seconds since the epoch.
 
     `complete` is False when there was more to look at than the limit of the call: then `gaps`,
-    `stored_beyond`, `skipped` and `late` show what was found within it. `floor` is how far the queue is trimmed.
+    `stored_beyond`, `skipped` and `late` show what was found within it. `floor` is how far the queue is trimmed,
+    `withdrawn` how many messages were withdrawn from it.
     """
 
     queue: str
@@ -155,6 +156,7 @@ class QueueState:
     complete: bool
     remedy: str
     floor: int | None = None
+    withdrawn: int = 0
 
     @property
     def waiting(self) -> bool:

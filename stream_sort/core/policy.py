@@ -12,6 +12,8 @@ from stream_sort.errors import InvalidInput, shown
 LONGEST = 10_000_000_000
 # Longer gaps are not skipped by a policy: a seq that is a timestamp by mistake would cost a tombstone for each tick.
 MAX_GAP = 10_000
+# More at once by hand are a slip of the finger, or lie before a time in place of a seq: each is a write.
+MOST_SKIPS = 1_000_000
 _SKIP_AFTER = re.compile(r"skip after (\d+(?:\.\d+)?)\s*(?:s|sec|second|seconds)?", re.IGNORECASE)
 
 

@@ -131,8 +131,18 @@ def test_explain_opens_no_queue_that_was_opened_before_or_has_something_below(
         line.run(*shlex.split(commands[0])[1:], "--yes")
 
 
-def test_explain_names_no_skip_that_would_be_refused(line: Line, sorter: StreamSorter) -> None:
-    put(sorter, "times", 0, 1_700_000_000_000)
+@pytest.mark.parametrize("stray", [10_002, 5_000_000, 1_700_000_000_000, 2**63 - 1])
+def test_explain_of_a_stray_seq_says_withdraw_and_no_skip(line: Line, sorter: StreamSorter, stray: int) -> None:
+    put(sorter, "times", 0, stray)
     told = line.json("explain", "times")
-    assert told["commands"] == []
-    assert any("is the seq behind them a mistake, such as a time?" in sentence for sentence in told["sentences"])
+    assert told["commands"] == [f"stream-sort withdraw times {stray}"]
+    assert "skip" not in told["state"]["remedy"]
+    assert any(f"is seq {stray} a mistake, such as a time?" in sentence for sentence in told["sentences"])
+    line.run(*shlex.split(told["commands"][0])[1:], "--yes")
+    assert line.json("explain", "times")["commands"] == []
+
+
+def test_explain_names_a_stray_seq_behind_a_gap_that_can_be_skipped(line: Line, sorter: StreamSorter) -> None:
+    put(sorter, "times", 0, 2, 3, 1_700_000_000_000)
+    commands = line.json("explain", "times")["commands"]
+    assert commands == ["stream-sort skip times 1", "stream-sort withdraw times 1700000000000"]

@@ -48,6 +48,15 @@ def late(desk: OperatorDesk) -> None:
     desk.put("ada", 7)
 
 
+def stray(desk: OperatorDesk) -> None:
+    desk.put("ada", 0, 1_700_000_000_000)
+
+
+def withdrawn(desk: OperatorDesk) -> None:
+    stray(desk)
+    desk.sorter.withdraw("ada", 1_700_000_000_000)
+
+
 def consumed(desk: OperatorDesk) -> None:
     desk.sorter.put_many({"queue": "ada", "seq": seq} for seq in range(50))
     desk.deliver("ada")
@@ -58,6 +67,8 @@ SCENES: dict[str, Callable[[OperatorDesk], None]] = {
     "parked": parked,
     "dead": dead,
     "late": late,
+    "withdraw": stray,
+    "withdrawn": withdrawn,
     "consumers": consumed,
     "trim": consumed,
 }

@@ -89,3 +89,14 @@ def test_i10_a_nudge_of_a_lost_cursor_says_that_it_is_lost(sorter: StreamSorter)
     tables_of(sorter).cursors.clear()
     with pytest.raises(CursorLost):
         sorter.nudge("q")
+
+
+def test_i10_a_row_that_is_lost_before_an_advance_goes_on_is_not_taken_for_one_at_its_end() -> None:
+    sorter = StreamSorter.in_memory()
+    sorter.put(message(0))
+    advancer = sorter._advancer
+    walk = advancer.walk("q", {0})
+    assert advancer.go_on(walk, sorter._intake.learn("q"), lambda: True) is None
+    del tables_of(sorter).cursors["q"]
+    with pytest.raises(CursorLost):
+        advancer.go_on(walk, None)

@@ -1,0 +1,93 @@
+"""`stream-sort withdraw`: take messages with a wrong seq out of their slots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stream_sort.cli.choice import counted
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, json_line, print_json, say
+from stream_sort.cli.overview import require_known
+from stream_sort.cli.seqs import named, seqs_of
+from stream_sort.errors import InvalidInput, NotWithdrawn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.core.withdrawal import Withdrawal
+    from stream_sort.sorter import Sorter
+
+# More of them are no strays.
+MOST = 10_000
+SHOWN = 200
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Make it a command of the command line."""
+    app.command()(connected(withdraw))
+
+
+def withdraw(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    queue: Queue,
+    seqs: Annotated[list[str], typer.Argument(metavar="SEQS", help="Such as 7, or all stored in 2-5.")],
+    *,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Kept with each message.")] = "withdrawn by hand",
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Take messages with a wrong seq, such as a time, out of their slots; each is kept with the reason.
+
+    Only what is not released, and could not be: the seq before it must be missing. Of a run the lowest goes first; the
+    first message that cannot be withdrawn ends the command. See them with `withdrawn list`.
+
+    Example: stream-sort withdraw ada 1700000000000 --reason "a time in place of a seq" --yes
+    """
+    sorter, ranges = connection.sorter, [seqs_of(text) for text in seqs]
+    require_known(sorter, queue)
+    wanted = sorted(set(_stored(sorter, queue, ranges)))
+    if not wanted:
+        # For its error, which says what is there instead.
+        wanted = [ranges[0].start]
+    confirm(_taking_out(sorter, queue, wanted), yes)
+    done: list[Withdrawal] = []
+    refused: NotWithdrawn | None = None
+    for seq in wanted:
+        try:
+            done.append(sorter.withdraw(queue, seq, reason))
+        except NotWithdrawn as error:
+            refused = error
+            break
+        if not as_json:
+            say(f"{queue}: seq {seq} withdrawn, kept as number {done[-1].number}")
+    if as_json:
+        print_json({"queue": queue, "withdrawn": done, "error": None if refused is None else str(refused)})
+    if refused is not None:
+        fail(str(refused))
+        raise typer.Exit(FAILED)
+
+
+def _stored(sorter: Sorter, queue: str, ranges: list[range]) -> Iterator[int]:
+    """The seqs of these ranges at which something is stored; InvalidInput if they are too many."""
+    count = 0
+    for part in ranges:
+        after, more = part.start - 1, True
+        while more and after < part.stop - 1:
+            page = sorter.stores.items.page(queue, after, part.stop - 1, 1_000)
+            for item in page.items:
+                count += 1
+                yield item.seq
+            if count > MOST:
+                raise InvalidInput(f"{named(ranges)}: more than {MOST:,} are stored there, which are no strays")
+            more = page.more
+            after = page.items[-1].seq if page.items else after
+
+
+def _taking_out(sorter: Sorter, queue: str, wanted: list[int]) -> str:
+    what = f"seq {wanted[0]}" if len(wanted) == 1 else f"{counted(len(wanted), 'message')} from seq {wanted[0]} on"
+    slot = sorter.slot(queue, wanted[0])
+    shown = "" if slot is None or slot.is_tombstone else f": {json_line(slot.document)[:SHOWN]}"
+    return f"{queue}: withdraw {what}; the queue is released through {sorter.position(queue)}{shown}"

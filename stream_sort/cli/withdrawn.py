@@ -1,0 +1,86 @@
+"""`stream-sort withdrawn`: messages that were taken out of their slots; kept, never delivered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stream_sort.cli.choice import Choice, Match, Queues, moment
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.cli.output import Json, json_line, print_json, say, show_table
+from stream_sort.cli.overview import cursor_rows
+from stream_sort.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.core.withdrawal import Withdrawal
+    from stream_sort.sorter import Sorter
+
+app = typer.Typer(help="Messages that were taken out of their slots.", no_args_is_help=True)
+
+Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Its number, as list shows it.", show_default=False)]
+
+
+@app.command("list")
+@connected
+def list_withdrawn(
+    connection: Connection, queues: Queues = None, *, match: Match = None, as_json: Json = False
+) -> None:
+    """Show what was withdrawn from some queues, or from all.
+
+    Reads each cursor row once, and the items table for the queues from which something was withdrawn.
+
+    Example: stream-sort withdrawn list ada
+    """
+    found = list(_withdrawn(connection.sorter, Choice.to_look_at(queues, match)))
+    if as_json:
+        print_json([_told(one) for one in found])
+    elif found:
+        columns = ("queue", "number", "seq", "withdrawn", "reason", "message")
+        show_table(
+            columns,
+            ((one.queue, one.number, one.seq, moment(one.at), one.reason, json_line(one.message)) for one in found),
+        )
+    else:
+        say("nothing was withdrawn")
+
+
+@app.command()
+@connected
+def show(connection: Connection, queue: Queue, number: Number, *, as_json: Json = False) -> None:
+    """Show one withdrawn message, as it was stored, and why it was withdrawn.
+
+    Example: stream-sort withdrawn show ada 1
+    """
+    kept = {one.number: one for one in connection.sorter.withdrawn(queue)}
+    if number not in kept:
+        raise InvalidInput(f"queue {queue!r} has no withdrawal {number}; see {connection.command('withdrawn', 'list')}")
+    one = kept[number]
+    if as_json:
+        print_json(_told(one))
+        return
+    say(f"queue {queue}, seq {one.seq}: withdrawn at {moment(one.at)} ({one.reason}); it is kept and never delivered")
+    say(json_line(one.message))
+
+
+def _withdrawn(sorter: Sorter, choice: Choice) -> Iterator[Withdrawal]:
+    for queue in choice.queues:
+        yield from sorter.withdrawn(queue)
+    if not choice.queues:
+        for row in cursor_rows(sorter):
+            if row.withdrawals and choice.takes(row.queue):
+                yield from sorter.withdrawn(row.queue)
+
+
+def _told(one: Withdrawal) -> dict[str, Any]:
+    return {
+        "queue": one.queue,
+        "number": one.number,
+        "seq": one.seq,
+        "reason": one.reason,
+        "at": one.at,
+        "message": one.message,
+    }

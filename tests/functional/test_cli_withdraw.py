@@ -1,0 +1,98 @@
+"""`stream-sort withdraw` and `stream-sort withdrawn` on moto's tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.functional.operator_desk import OperatorDesk
+
+if TYPE_CHECKING:
+    from stream_sort import StreamSorter
+
+TIME = 1_700_000_000_000
+
+
+@pytest.fixture
+def desk(sorter: StreamSorter) -> OperatorDesk:
+    desk = OperatorDesk(sorter)
+    desk.put("ada", 0, 1)
+    for seq in (TIME, TIME + 1, TIME + 2, TIME + 900):
+        desk.put("ada", seq, body=f"{seq} \x1b[2J")
+    return desk
+
+
+def test_a_stray_message_is_withdrawn_listed_and_shown(desk: OperatorDesk) -> None:
+    done = desk.run("withdraw", "ada", str(TIME), "--reason", "a time", "--yes")
+    assert (done.exit_code, done.stdout) == (0, f"ada: seq {TIME} withdrawn, kept as number 1\n")
+    (listed,) = desk.told("withdrawn", "list")
+    assert listed["message"] == {"queue": "ada", "seq": TIME, "body": f"{TIME} \x1b[2J"}
+    assert (listed["number"], listed["seq"], listed["reason"]) == (1, TIME, "a time")
+    assert desk.told("withdrawn", "show", "ada", "1") == listed
+    for words in (("withdrawn", "list", "ada"), ("withdrawn", "show", "ada", "1")):
+        shown = desk.run(*words).stdout
+        assert "a time" in shown
+        assert "\x1b" not in shown
+    assert "Withdrawn before: 1 message." in desk.told("explain", "ada")["sentences"]
+
+
+def test_a_range_takes_all_that_is_stored_in_it_the_lowest_first(desk: OperatorDesk) -> None:
+    done = desk.told("withdraw", "ada", f"{TIME}-{TIME + 10_000_000}", "--yes")
+    assert [one["seq"] for one in done["withdrawn"]] == [TIME, TIME + 1, TIME + 2, TIME + 900]
+    assert done["error"] is None
+    assert desk.sorter.gaps("ada") == []
+
+
+def test_the_first_refusal_ends_it_and_says_what_to_do(desk: OperatorDesk) -> None:
+    desk.sorter.skip("ada", TIME - 1)
+    done = desk.run("withdraw", "ada", f"{TIME}", str(TIME + 900), "--yes")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert f"seq {TIME - 1} before it is stored; withdraw the run from its lowest seq on: {TIME - 1}" in done.stderr
+    done = desk.run("withdraw", "ada", f"{TIME + 2}-{TIME + 900}", "--yes")
+    assert done.exit_code == 1
+    assert len(desk.sorter.withdrawn("ada")) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["withdraw", "ada", "1", "--yes"], 1, "it is released; the queue is at position 1"),
+        (["withdraw", "ada", "77", "--yes"], 1, "nothing is stored there"),
+        (["withdraw", "ada", "x", "--yes"], 2, "'x' is no seq"),
+        (["withdraw", "typo", "5", "--yes"], 1, "queue 'typo' has no cursor"),
+        (["withdraw", "ada", str(TIME), "--reason", "x" * 300, "--yes"], 2, "a reason is text"),
+        (["withdrawn", "list", "typo"], 1, "queue 'typo' has no cursor"),
+        (["withdrawn", "show", "ada", "5"], 2, "queue 'ada' has no withdrawal 5; see stream-sort withdrawn list"),
+        (["skip", "ada", f"2-{TIME - 1}", "--yes"], 2, "take that message out: stream-sort withdraw ada SEQ"),
+        (["skip", "ada", "--all-gaps", "--yes"], 2, "take that message out: stream-sort withdraw ada SEQ"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(desk: OperatorDesk, words: list[str], code: int, said: str) -> None:
+    done = desk.run(*words)
+    # What is about to be done may be told before.
+    *before, error = done.stderr.splitlines()
+    assert (done.exit_code, len(before) <= 1) == (code, True), done.stderr
+    assert said in error
+    assert desk.sorter.withdrawn("ada") == []
+
+
+def test_it_asks_first_and_shows_the_message(desk: OperatorDesk) -> None:
+    done = desk.run("withdraw", "ada", str(TIME), answer="n\n")
+    assert done.exit_code == 1
+    assert f"withdraw seq {TIME}; the queue is released through 1" in done.stderr
+    assert '"body"' in done.stderr
+    assert desk.sorter.withdrawn("ada") == []
+    assert "nothing was withdrawn" in desk.run("withdrawn", "list").stdout
+
+
+def test_a_list_of_all_reads_only_the_queues_from_which_something_was_withdrawn(
+    desk: OperatorDesk, dynamo: Any
+) -> None:
+    for number in range(20):
+        desk.put(f"bob-{number}", 0)
+    desk.sorter.withdraw("ada", TIME)
+    before = len(dynamo.calls)
+    assert [one["queue"] for one in desk.told("withdrawn", "list")] == ["ada"]
+    assert len(dynamo.calls) - before < 6
+    assert desk.told("withdrawn", "list", "--match", "b*") == []
