@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.precaution import is_overdue, is_precaution, precaution
 from stream_sort.errors import StreamSortError
+from stream_sort.place import EARLY
 
 if TYPE_CHECKING:
     from stream_sort.core.chunks import ChunkSize
@@ -26,14 +27,17 @@ class Caution:
     run died of several they are tried one by one, each with a precaution of its own.
     """
 
-    def __init__(self, desk: Desk, place: Place, shift: Shift) -> None:
+    def __init__(self, desk: Desk, place: Place, shift: Shift, *, afresh: bool) -> None:
         self._desk = desk
         self._place = place
         self._shift = shift
+        self._afresh = afresh
         # Up to here every chunk gets a precaution.
         self._through = MIN_SEQ - 1
         # The version of our precaution, while it stands.
         self._taken: int | None = None
+        # The message of which somebody seems to have died, uncounted.
+        self._suspect: int | None = None
 
     def heed(self, row: Checkpoint, chunk: ChunkSize) -> None:
         """A run died here: be careful with all that it may have died of."""
@@ -47,18 +51,30 @@ class Caution:
             chunk.crawl(self._through)
 
     def was_the_last(self, row: Checkpoint) -> bool:
-        """Whether processes died of a message as often as it may be tried; who is forced tries it all the same."""
+        """Whether processes died of a message as often as it may be tried, and the last of them is certainly dead.
+
+        What was given up before is tried all the same by who comes although it is parked, and so is it in a redrive.
+        """
         parked = row.parked
-        if parked is None or not is_precaution(parked) or self._place.forced:
+        if parked is None or not is_precaution(parked) or parked.next_try is None or self._afresh:
             return False
-        return parked.attempts >= self._desk.terms.max_attempts
+        is_over = self._desk.clock() + EARLY >= parked.next_try
+        return is_over and parked.attempts >= self._desk.terms.max_attempts
 
     def take(self, row: Checkpoint, first: Item, seqs: tuple[int, ...], attempts: int) -> bool:
-        """Take a precaution where one is due; False if somebody else got on instead."""
-        now = self._desk.clock()
-        if row.seq >= self._through and not is_overdue(row, self._came_at(row, first), self._shift, now):
+        """Take a precaution where one is due; False if somebody else got on instead.
+
+        `attempts` are those of the first message so far. What is noted is what they are if this process dies, too: a
+        death that is only suspected counts in that case, and in no other.
+        """
+        now, alone = self._desk.clock(), len(seqs) == 1
+        overdue = is_overdue(row, self._came_at(row, first), self._shift, now)
+        if not (overdue or row.seq < self._through or (alone and self._counts_always(row))):
             return True
-        parked = precaution(row, seqs[0], attempts + (len(seqs) == 1), self._shift, now)
+        if alone and overdue and self._may_have_been_tried(row):
+            self._suspect = seqs[0]
+        deaths = 1 + (self._suspect == seqs[0])
+        parked = precaution(row, seqs[0], attempts + deaths if alone else 0, self._shift, now)
         if not self._place.commit(row.seq, parked=parked):
             return False
         noted = self._place.standing_row()
@@ -72,6 +88,16 @@ class Caution:
         if row is not None and row.version == self._taken:
             with suppress(StreamSortError):
                 self._place.commit(row.seq, parked=row.parked)
+
+    def _counts_always(self, row: Checkpoint) -> bool:
+        """Whether every try of a message by itself is noted: if it has only one, or a precaution of ours stands."""
+        return self._desk.terms.max_attempts == 1 or row.version == self._taken
+
+    def _may_have_been_tried(self, row: Checkpoint) -> bool:
+        """Whether somebody may have tried the message and left no note."""
+        if self._desk.terms.max_attempts == 1:
+            return False
+        return row.parked is None or not (is_precaution(row.parked) or row.parked.next_try is None)
 
     def _came_at(self, row: Checkpoint, first: Item) -> float:
         """When the first message that is due was stored: it was the one that its queue waited for.

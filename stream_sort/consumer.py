@@ -13,7 +13,14 @@ from stream_sort.core.message import check_queue, check_seq, is_text
 from stream_sort.core.precaution import Shift
 from stream_sort.core.records import Cursor
 from stream_sort.delivery import Delivery
-from stream_sort.errors import CheckpointConflict, InvalidInput, NotParked, SettingsError, StreamSortError
+from stream_sort.errors import (
+    CheckpointConflict,
+    InvalidInput,
+    NotParked,
+    QueueDamaged,
+    SettingsError,
+    StreamSortError,
+)
 from stream_sort.letters import Letters
 from stream_sort.resetter import Resetter, Target
 from stream_sort.verdict import no_handler
@@ -69,13 +76,14 @@ class Consumer:
         self._take_turns(deque(deliveries), shift, time_left)
         return [delivery.served for delivery in deliveries]
 
-    def catch_up(self, queue: str) -> int:
-        """Deliver now what is due, parked or not; returns how many messages were delivered.
+    def catch_up(self, queue: str, *, force: bool = False) -> int:
+        """Deliver now what is due; returns how many messages were delivered.
 
-        A failing handler parks the queue, as always; a hole in the queue, or a failing store, is raised.
+        A queue that is parked is left alone until its next try is due, unless forced. A failing handler parks the
+        queue, as always; a hole in the queue, or a failing store, is raised.
         """
         self._begin()
-        return self._force(check_queue(queue), self._shift(None), None, afresh=False)
+        return self._deliver(check_queue(queue), self._shift(None), None, forced=force)
 
     def checkpoint(self, queue: str) -> int:
         """The seq up to which everything is done in this queue; where it would begin if it has not begun."""
@@ -124,13 +132,15 @@ class Consumer:
         for done, letter in enumerate(dead):
             if (time_left and time_left() < _reserve(shift)) or not letters.redrive(letter):
                 return done
-        return len(dead) + (self._force(queue, shift, time_left, afresh=True) if len(stuck) > len(dead) else 0)
+        if len(stuck) == len(dead):
+            return len(dead)
+        return len(dead) + self._deliver(queue, shift, time_left, forced=True, afresh=True)
 
     def discard(self, queue: str, seq: int, reason: str) -> None:
         """Give up for good on a message that is dead, or on the one a queue is parked at; the queue then goes on.
 
-        A queue that is parked because its tables are damaged has no message to give up: repair the tables. One that is
-        parked because others trimmed it, while this consumer was retired, goes on behind what is trimmed.
+        QueueDamaged for a queue that is parked because its tables are damaged: it has no message to give up, repair the
+        tables. One that others trimmed while this consumer was retired goes on behind what is trimmed.
         """
         check_seq(seq)
         if not isinstance(reason, str) or not reason or not is_text(reason) or len(reason.encode()) > MAX_REASON:
@@ -140,8 +150,8 @@ class Consumer:
         if dead:
             letter = dead[0]
             done = self._desk.control.settle(self.name, letter, replace(letter, discarded=reason))
-        elif row is not None and row.parked is not None and (last := self._last_given_up(row.parked, seq)) is not None:
-            done = self._pass_over(row, row.parked, reason, last)
+        elif row is not None and row.parked is not None and row.parked.seq == seq:
+            done = self._pass_over(row, row.parked, reason)
         else:
             raise NotParked(self.name, queue, seq)
         if not done:
@@ -187,17 +197,18 @@ class Consumer:
             # Should no wake go out, the sweep finds a queue that lags and sleeps.
             self._desk.waker.wake(queue, 0.0)
 
-    def _last_given_up(self, parked: Parked, seq: int) -> int | None:
-        """The last seq that goes when a parked one is discarded: what is trimmed goes as a whole. None: it may not."""
-        if parked.seq != seq:
-            return None
+    def _last_given_up(self, parked: Parked) -> int:
+        """The last seq that goes when a parked one is discarded: what is trimmed goes as a whole."""
         if not parked.damaged:
-            return seq
-        there = self._desk.control.standing(self.name, parked.queue, seq)
+            return parked.seq
+        there = self._desk.control.standing(self.name, parked.queue, parked.seq)
         floor = None if there.cursor is None else there.cursor.floor
-        return floor if floor is not None and seq <= floor and not there.taken else None
+        if floor is None or parked.seq > floor or there.taken:
+            raise QueueDamaged(self.name, parked.queue, parked.seq, parked.error)
+        return floor
 
-    def _pass_over(self, row: Checkpoint, parked: Parked, reason: str, last: int) -> bool:
+    def _pass_over(self, row: Checkpoint, parked: Parked, reason: str) -> bool:
+        last = self._last_given_up(parked)
         desk, now = self._desk, self._desk.clock()
         new = Checkpoint(row.consumer, row.queue, last, row.version + 1, desk.new_run(), now)
         letter = DeadLetter(row.queue, parked.seq, parked.error, parked.attempts, now, discarded=reason)
@@ -223,8 +234,11 @@ class Consumer:
         for delivery in line:
             delivery.hand_over()
 
-    def _force(self, queue: str, shift: Shift, time_left: Callable[[], float] | None, *, afresh: bool) -> int:
-        delivery = Delivery(self._desk, Wake(queue), shift, forced=True, afresh=afresh)
+    def _deliver(
+        self, queue: str, shift: Shift, time_left: Callable[[], float] | None, *, forced: bool, afresh: bool = False
+    ) -> int:
+        """Deliver one queue, and raise what kept it from that."""
+        delivery = Delivery(self._desk, Wake(queue), shift, persists=True, forced=forced, afresh=afresh)
         self._take_turns(deque([delivery]), shift, time_left)
         if delivery.served.error is not None:
             raise delivery.served.error

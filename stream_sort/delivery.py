@@ -38,25 +38,30 @@ if TYPE_CHECKING:
     from stream_sort.core.records import Item
     from stream_sort.desk import Desk
 
-TRIES_IN_PLACE = 2
-
 
 class Delivery:
     """One queue under way: `turn` after `turn` until there is nothing left to do.
 
-    `forced` goes on although the queue is parked, and from where another run left it; `afresh` forgets the
+    `persists` goes on from where another run left it, `forced` although the queue is parked; `afresh` forgets the
     attempts before.
     """
 
-    def __init__(
-        self, desk: Desk, wake: Wake, shift: Shift | None = None, *, forced: bool = False, afresh: bool = False
+    def __init__(  # noqa: PLR0913  # each is a keyword with a default
+        self,
+        desk: Desk,
+        wake: Wake,
+        shift: Shift | None = None,
+        *,
+        persists: bool = False,
+        forced: bool = False,
+        afresh: bool = False,
     ) -> None:
         self._desk = desk
         self._wake = wake
         self._chunk = ChunkSize(desk.terms.batch_size)
-        self._place = Place(desk, wake.queue, forced=forced)
+        self._place = Place(desk, wake.queue, persists=persists, forced=forced)
         self._parking = Parking(desk, self._place, self._chunk, afresh=afresh)
-        self._caution = Caution(desk, self._place, shift or Shift())
+        self._caution = Caution(desk, self._place, shift or Shift(), afresh=afresh)
         self.served = self._place.served
 
     @property
@@ -158,9 +163,10 @@ class Delivery:
         seqs = tuple(item.seq for item in messages)
         attempts = self._parking.attempts(row, seqs[0])
         if not self._caution.take(row, chunk[0], seqs, attempts):
-            return self._place.goes_on
+            return self._start_over()
         documents = tuple(item.document for item in messages)
-        return self._settle(Batch(row.queue, row.seq, through, documents, seqs, attempts + self._parking.tries + 1))
+        attempt = attempts + 1 if len(seqs) == 1 else 1
+        return self._settle(Batch(row.queue, row.seq, through, documents, seqs, attempt))
 
     def _read(self, row: Checkpoint) -> Sequence[Item]:
         """Return the next chunk, whole: a hole in a released range is never passed over. Empty if overtaken."""
@@ -202,10 +208,10 @@ class Delivery:
                 error, done = refused, batch.after
         if error is None:
             return True
-        return self._fail(error, [seq for seq in batch.seqs if seq > done])
+        return self._fail(error, [seq for seq in batch.seqs if seq > done], alone=len(batch) == 1)
 
     def _start_over(self) -> bool:
-        """Somebody else got on. Who is forced goes on from there: what failed here may be done, and counts no more."""
+        """Somebody else got on. Who persists goes on from there: what failed here may be done, and counts no more."""
         self._parking.tries = 0
         return self._place.goes_on
 
@@ -214,25 +220,26 @@ class Delivery:
         self._parking.tries = 0
         self._chunk.grow(done)
 
-    def _fail(self, error: Exception, undone: Sequence[int]) -> bool:
+    def _fail(self, error: Exception, undone: Sequence[int], *, alone: bool) -> bool:
         """Find the message at fault by smaller and smaller chunks; try it again in place; then park.
 
-        Where none is at fault, there is none to be found.
+        Only a message by itself is at fault for certain, and only that counts as an attempt. Where none is at fault,
+        there is none to be found.
         """
-        row, is_found = self._place.standing_row(), len(undone) == 1
-        limit = self._desk.terms.max_attempts if is_found else math.inf
-        self._place.trouble = error, undone[0], limit
-        if not is_found and isinstance(error, TransactionTooLarge):
+        row, seq = self._place.standing_row(), undone[0]
+        limit = self._desk.terms.max_attempts if alone else math.inf
+        self._place.trouble = error, seq, limit
+        if not alone and isinstance(error, TransactionTooLarge):
             self._chunk.limit(undone)
             return True
         self.served.handler_failures += 1
         if is_blameless(error):
-            return self._parking.park(error, undone[0], limit)
-        if not is_found and not isinstance(error, PartlyDone):
+            return self._parking.park(error, seq, limit)
+        if not alone and len(undone) > 1 and not isinstance(error, PartlyDone):
             self._chunk.halve(undone)
             return True
-        self._chunk.focus(row.seq, undone[0])
-        self._parking.tries += is_found
-        if self._parking.tries < TRIES_IN_PLACE:
+        self._chunk.focus(row.seq, seq)
+        self._parking.tries += alone
+        if not alone or self._parking.tries_in_place(row, seq, limit):
             return True
-        return self._parking.park(error, undone[0], limit)
+        return self._parking.park(error, seq, limit)

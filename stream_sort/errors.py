@@ -21,6 +21,7 @@
     │   ├── EffectRefused        a condition of a handler's transaction did not hold
     │   └── TransactionTooLarge  one message's effects do not fit into one transaction
     ├── NotParked                there is nothing to redrive or discard at that place
+    ├── QueueDamaged             cannot be discarded: not a message failed, the queue itself is damaged
     ├── ConsumerNotFound         no consumer of that name is registered
     ├── ConsumerActive           a consumer is at work where its checkpoints are to be reset
     ├── FunctionFailed           a function of the stack was asked, and raised
@@ -79,6 +80,7 @@ __all__ = [
     "NotReleased",
     "NotWithdrawn",
     "PartlyDone",
+    "QueueDamaged",
     "QueueExists",
     "QueueNotFound",
     "ReplayFailed",
@@ -371,6 +373,22 @@ class NotParked(StreamSortError):
         self.consumer = consumer
         self.queue = queue
         self.seq = seq
+
+
+class QueueDamaged(StreamSortError):
+    """A queue is parked because its tables are damaged: there is no message to give up. `problem` is what is wrong."""
+
+    def __init__(self, consumer: str, queue: str, seq: int, problem: str) -> None:
+        super().__init__(
+            f"consumer {consumer!r}, queue {queue!r}, seq {seq}: nothing was discarded. The queue is parked because it "
+            f"is damaged, and not because a message failed: {problem}. Repair it: put what is missing again, or, if it "
+            "is gone for good, reset the consumer past it; a lost cursor row needs stream-sort recover "
+            f"{quote(queue)}. The queue then goes on by itself, or at once with redrive({queue!r})"
+        )
+        self.consumer = consumer
+        self.queue = queue
+        self.seq = seq
+        self.problem = problem
 
 
 class ConsumerNotFound(StreamSortError):

@@ -6,7 +6,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stream_sort.core.consumption import DeadLetter, attempts_before, is_blameless, parked_by, parked_in_outage
+from stream_sort.core.consumption import (
+    TRIES_IN_PLACE,
+    DeadLetter,
+    attempts_before,
+    is_blameless,
+    parked_by,
+    parked_in_outage,
+)
 from stream_sort.errors import StreamSortError
 
 if TYPE_CHECKING:
@@ -25,12 +32,16 @@ class Parking:
         self._place = place
         self._chunk = chunk
         self._afresh = afresh
-        # How often the message at fault failed in this run, in place.
+        # How often the message at fault failed by itself in this run.
         self.tries = 0
 
     def attempts(self, row: Checkpoint, seq: int) -> int:
-        """How often a message failed before this run."""
-        return 0 if self._afresh else attempts_before(row, seq)
+        """How often the handler was given a message by itself so far, and failed."""
+        return self._before(row, seq) + self.tries
+
+    def tries_in_place(self, row: Checkpoint, seq: int, limit: float) -> bool:
+        """Whether a message that failed by itself is tried again at once: only if it never failed before this run."""
+        return self._before(row, seq) == 0 and self.tries < min(TRIES_IN_PLACE, limit)
 
     def park(self, error: Exception, seq: int, limit: float) -> bool:
         """Set the queue aside, or the message after its last attempt; whether the run goes on.
@@ -38,11 +49,11 @@ class Parking:
         What is the fault of no message is no attempt at one, and is tried again for ever.
         """
         row, now = self._place.standing_row(), self._desk.clock()
-        before = self.attempts(row, seq)
+        attempts = self.attempts(row, seq)
         self.tries, self._afresh = 0, False
         if is_blameless(error):
-            return self._set_aside(parked_in_outage(row, seq, error, before, now))
-        parked = parked_by(row, seq, error, before + 1, now)
+            return self._set_aside(parked_in_outage(row, seq, error, attempts, now))
+        parked = parked_by(row, seq, error, attempts, now)
         if parked.attempts >= limit:
             return self.give_up(parked)
         return self._set_aside(parked)
@@ -72,6 +83,10 @@ class Parking:
             return self._place.end("failed", error)
         seq = row.seq + 1
         return self._set_aside(parked_in_outage(row, seq, error, self.attempts(row, seq), self._desk.clock()), error)
+
+    def _before(self, row: Checkpoint, seq: int) -> int:
+        """How often a message failed by itself before this run."""
+        return 0 if self._afresh else attempts_before(row, seq)
 
     def _set_aside(self, parked: Parked, error: Exception | None = None) -> bool:
         """Park the queue; `error` is what the run then ends with, if it is not the handler's."""

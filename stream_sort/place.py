@@ -23,15 +23,16 @@ EARLY = 1.0
 class Place:
     """A checkpoint row as it was read, and the position; every change is on condition that nobody else made one.
 
-    A `forced` one does not mind that the queue is parked, and goes on from where another run left it.
+    A `forced` one does not mind that the queue is parked; one that `persists` goes on from where another run left it.
     """
 
-    def __init__(self, desk: Desk, queue: str, *, forced: bool) -> None:
+    def __init__(self, desk: Desk, queue: str, *, persists: bool, forced: bool) -> None:
         self._desk = desk
         self._run = desk.new_run()
         # Whether the row stands in the table, or is only where this consumer would begin.
         self.is_stored = False
-        self.forced = forced
+        self._persists = persists
+        self._forced = forced
         self.row: Checkpoint | None = None
         self.position = MIN_SEQ - 1
         self.moved_at = 0.0
@@ -75,7 +76,7 @@ class Place:
     def is_waiting(self) -> bool:
         """Whether the queue is parked, and its time has not come."""
         parked = self.standing_row().parked
-        if parked is None or self.forced:
+        if parked is None or self._forced:
             return False
         return parked.next_try is None or self._desk.clock() + EARLY < parked.next_try
 
@@ -98,10 +99,12 @@ class Place:
         return False
 
     def give_way(self, there: Checkpoint | None) -> None:
-        """Another run moved on: stop here, or, if forced, go on from the row as it stands now."""
-        if there is None or not self.forced:
-            self.end("overtaken", CheckpointConflict(self._desk.terms.name, self.served.queue))
+        """Another run moved on: stop here, or go on from the row as it stands now, unless that is parked."""
         self.row = there
+        if there is None or not self._persists:
+            self.end("overtaken", CheckpointConflict(self._desk.terms.name, self.served.queue))
+        elif self.is_waiting():
+            self.end("waiting")
 
     def standing_row(self) -> Checkpoint:
         """The row; only of a queue that was looked at, and has one."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.activity_reader import ROWS_A_LOOK, ActivityReader
 from stream_sort.core.activity import HOUR
-from stream_sort.core.consumption import first_checkpoint
+from stream_sort.core.consumption import TRIES_IN_PLACE, first_checkpoint
 from stream_sort.core.precaution import is_precaution
 from stream_sort.core.watch import MOST_LAGS, Lag, Watch
 from stream_sort.errors import StreamSortError, named_error
@@ -209,7 +209,7 @@ def _is_stuck(parked: Parked, now: float) -> bool:
 
     What is no message's fault uses up no attempt: it counts once it has lasted for a while.
     """
-    if parked.next_try is None or parked.attempts > 1 or parked.damaged:
+    if parked.next_try is None or parked.attempts > TRIES_IN_PLACE or parked.damaged:
         return True
     return parked.next_try <= now if is_precaution(parked) else now - parked.since >= PATIENCE
 

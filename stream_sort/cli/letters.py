@@ -12,7 +12,7 @@ from stream_sort.cli.output import FAILED, confirm, jsonable, print_json, say, s
 from stream_sort.cli.overview import require_known
 from stream_sort.cli.redriver import Redriver, show_tries
 from stream_sort.core.consumption import DeadLetter, Parked
-from stream_sort.errors import CheckpointConflict, ConsumerNotFound, InvalidInput, NotParked
+from stream_sort.errors import CheckpointConflict, ConsumerNotFound, InvalidInput, NotParked, QueueDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ class Desk:
         for one in found:
             try:
                 consumer.discard(one.queue, one.seq, reason)
-            except (CheckpointConflict, NotParked) as error:
+            except (CheckpointConflict, NotParked, QueueDamaged) as error:
                 tell(f"not discarded: {error}")
             else:
                 done.append(one)

@@ -114,7 +114,8 @@ def _is_written(text: object) -> bool:
 class Batch:
     """Messages of one queue, in order, nothing missing; skipped seqs are left out. It cannot be changed.
 
-    It covers `(after, through]`. `attempt` is 1 the first time, more when these messages failed before.
+    It covers `(after, through]`. `attempt` counts how often the handler is given a message by itself, this time
+    included; it is 1 for a batch of several.
     """
 
     queue: str

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 CONSUMER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 FIRST_DELAY = 2.0
+# A message that fails for the first time is tried again in the same run, after a moment.
+TRIES_IN_PLACE = 2
 # SQS delays a message by at most 15 minutes.
 LONGEST_DELAY = 900.0
 MAX_ERROR = 1_000
@@ -25,8 +27,9 @@ LATEST = "latest"
 class Parked:
     """A queue that one consumer cannot get past: `seq` failed, it and all behind it wait.
 
-    `next_try` is None when it is not tried again by itself: redrive or discard it. `attempts` are those that were the
-    message's own fault. `damaged` says that not the handler failed but the queue: it has a hole, or its cursor is lost.
+    `next_try` is None when it is not tried again by itself: redrive or discard it. `attempts` is how often the handler
+    was given the message by itself and failed, or died, of it. `damaged` says that not the handler failed but the
+    queue: it has a hole, or its cursor is lost.
     """
 
     queue: str
@@ -168,7 +171,7 @@ class Served:
 
 def delay_before(attempt: int) -> float:
     """How long to wait after so many failed attempts: doubles up to a cap."""
-    return min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(attempt - 1, 20))
+    return min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(max(attempt, 1) - 1, 20))
 
 
 def attempts_before(row: Checkpoint, seq: int, *, damaged: bool = False) -> int:

@@ -30,7 +30,7 @@ def test_after_max_attempts_a_queue_stays_parked(office: Office) -> None:
     consumer = give_up(office, clerk)
     (parked,) = consumer.parked()
     assert (parked.seq, parked.attempts, parked.next_try) == (1, 2, None)
-    assert (clerk.seqs(), len(office.waker.sent)) == ([0], 1)
+    assert (clerk.seqs(), office.waker.sent) == ([0], [])
     assert ends(wake(consumer)) == ["waiting"]
 
 
@@ -51,7 +51,7 @@ def test_behind_a_dead_letter_chunks_are_whole_again(office: Office) -> None:
     clerk = Clerk(poison={0})
     office.put(*range(17))
     wake(office.hire(clerk, batch_size=8, on_poison="dead_letter", max_attempts=1))
-    assert [len(seqs) for _, seqs in clerk.batches] == [8, 4, 2, 1, 1, 8, 8]
+    assert [len(seqs) for _, seqs in clerk.batches] == [8, 4, 2, 1, 8, 8]
 
 
 def test_what_was_given_up_is_told_once(office: Office) -> None:
@@ -85,7 +85,7 @@ def test_redrive_of_a_message_that_still_fails_starts_its_attempts_anew(office: 
     clerk.attempts.clear()
     assert consumer.redrive("q", 1) == 0
     (parked,) = consumer.parked()
-    assert (parked.attempts, parked.next_try, clerk.attempts) == (1, office.clock() + 2, [1, 2])
+    assert (parked.attempts, parked.next_try, clerk.attempts) == (2, None, [1, 2])
 
 
 def test_redrive_delivers_dead_letters_lowest_first_each_by_itself(office: Office) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import InvalidInput, NotParked, OrderedConsumer, Pace, SettingsError, StreamSorter
+from stream_sort import InvalidInput, OrderedConsumer, Pace, QueueDamaged, SettingsError, StreamSorter
 from stream_sort.testing import simulate
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_a_queue_with_a_lost_cursor_has_no_message_to_discard() -> None:
     with pytest.raises(Exception, match="had a cursor row"):
         one.catch_up("q")
     (parked,) = one.parked()
-    with pytest.raises(NotParked):
+    with pytest.raises(QueueDamaged):
         one.discard("q", parked.seq, reason="not there")
     assert one.checkpoint("q") == 3
 

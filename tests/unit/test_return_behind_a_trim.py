@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from stream_sort import CheckpointConflict, NotParked, OrderedConsumer, SettingsError, TableNotFound, Trimmed
+from stream_sort import (
+    CheckpointConflict,
+    NotParked,
+    OrderedConsumer,
+    QueueDamaged,
+    SettingsError,
+    TableNotFound,
+    Trimmed,
+)
 from tests.consumers import Clerk, Office, wake
 
 
@@ -36,9 +44,10 @@ def test_it_is_parked_as_trimmed_with_the_floor_and_the_way_out(office: Office) 
     assert (parked.seq, parked.damaged) == (5, True)
     assert parked.error.startswith("Trimmed: queue 'q' is trimmed up to seq 7, and seq 5 was not consumed")
     assert "discard('q', 5, reason)" in parked.error
-    for call in (consumer.redrive, consumer.catch_up):
-        with pytest.raises(Trimmed):
-            call("q")
+    with pytest.raises(Trimmed):
+        consumer.redrive("q")
+    with pytest.raises(Trimmed):
+        consumer.catch_up("q", force=True)
 
 
 def test_a_discard_of_the_parked_seq_moves_it_to_the_floor_and_it_goes_on(office: Office) -> None:
@@ -69,8 +78,20 @@ def test_a_hole_above_the_floor_is_still_damage_that_nobody_can_discard(office: 
     office.lose_item(8)
     wake(consumer)
     assert consumer.parked()[0].error.startswith("MissingItems")
-    with pytest.raises(NotParked):
+    with pytest.raises(QueueDamaged, match="put what is missing again"):
         consumer.discard("q", 8, "no")
+    office.put(8)
+    assert consumer.redrive("q") == 2
+
+
+def test_a_discard_on_a_queue_without_its_cursor_says_what_it_is_and_what_to_do(office: Office) -> None:
+    consumer = office.hire(Clerk())
+    wake(consumer)
+    office.lose_cursor()
+    wake(consumer)
+    with pytest.raises(QueueDamaged, match="stream-sort recover q") as caught:
+        consumer.discard("q", 10, "no")
+    assert caught.value.problem.startswith("CursorLost")
 
 
 def test_what_is_below_the_floor_but_still_stored_is_not_discarded(office: Office) -> None:
@@ -85,9 +106,9 @@ def test_what_is_below_the_floor_but_still_stored_is_not_discarded(office: Offic
     # A trim that died before it deleted anything.
     office.sorter.stores.cursors.set_floor("q", 7)
     put_back()
-    with pytest.raises(NotParked):
+    with pytest.raises(QueueDamaged):
         consumer.discard("q", 5, "no need")
-    assert consumer.catch_up("q") == 5
+    assert consumer.redrive("q") == 5
 
 
 def test_a_dead_letter_behind_a_trim_says_so_and_can_be_discarded(office: Office) -> None:

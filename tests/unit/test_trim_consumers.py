@@ -99,7 +99,7 @@ def test_i5_a_consumer_that_registers_before_the_floor_is_set_gets_everything(of
         trimmer.trim("q", 6)
     assert len(stored(office)) == 10
     clerk.poison.clear()
-    consumer.catch_up("q")
+    consumer.redrive("q")
     assert clerk.seqs() == list(range(10))
     assert trim(office, 6) == 7
 

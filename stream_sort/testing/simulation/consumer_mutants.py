@@ -80,7 +80,7 @@ class _CheckpointFirst(Delivery):
 class _GoesOn(Delivery):
     """Passes over a message that failed."""
 
-    def _fail(self, error: Exception, undone: Sequence[int]) -> bool:  # noqa: ARG002  # the method it replaces
+    def _fail(self, error: Exception, undone: Sequence[int], *, alone: bool) -> bool:  # noqa: ARG002  # as there
         self._place.commit(undone[-1])
         return self._place.goes_on
 
@@ -109,7 +109,7 @@ class _NeverNotes(Delivery):
 
     def __init__(self, desk: Desk, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
         super().__init__(desk, wake, shift, **options)
-        self._caution = _Careless(desk, self._place, shift or Shift())
+        self._caution = _Careless(desk, self._place, shift or Shift(), afresh=options.get("afresh", False))
 
 
 class _BlamingParking(Parking):

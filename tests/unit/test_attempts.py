@@ -1,0 +1,254 @@
+"""max_attempts is how often the handler is given a message by itself, whether it fails or kills its process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stream_sort import Batch, PartlyDone
+from stream_sort.core.consumption import Wake
+from stream_sort.core.precaution import LONGEST_RUN, SKEW
+from tests.consumers import Clerk, Office, ends, wake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort import OrderedConsumer
+
+RUN = 60.0
+HOUR = 3_600.0
+
+
+class Death(BaseException):
+    """Ends a process: no line of the services catches it."""
+
+
+class Killer:
+    """A handler that one message kills; it notes the batches it was given."""
+
+    def __init__(self, *deadly: int) -> None:
+        self.deadly = set(deadly)
+        self.batches: list[tuple[int, ...]] = []
+        self.attempts: list[int] = []
+
+    def __call__(self, batch: Batch) -> None:
+        self.batches.append(batch.seqs)
+        self.attempts.append(batch.attempt)
+        if self.deadly.intersection(batch.seqs):
+            raise Death
+
+
+def process(consumer: OrderedConsumer) -> None:
+    """One run of a function whose time is limited."""
+    consumer.process([Wake("q")], lambda: RUN)
+
+
+def catch_up(consumer: OrderedConsumer) -> None:
+    consumer.catch_up("q")
+
+
+def is_given_up(consumer: OrderedConsumer) -> bool:
+    return bool(consumer.dead_letters()) or any(one.next_try is None for one in consumer.parked())
+
+
+def kill_until_it_is_given_up(office: Office, consumer: OrderedConsumer, run: Callable[[OrderedConsumer], None]) -> int:
+    """How many processes died."""
+    deaths = 0
+    while not is_given_up(consumer):
+        try:
+            run(consumer)
+        except Death:
+            deaths += 1
+            assert deaths < 20, "never set aside"
+        office.clock.move(LONGEST_RUN + SKEW)
+    return deaths
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office()
+
+
+@pytest.mark.parametrize("on_poison", ["park", "dead_letter"])
+@pytest.mark.parametrize("batch_size", [1, 100])
+@pytest.mark.parametrize("others", [0, 6], ids=["alone", "among others"])
+@pytest.mark.parametrize("max_attempts", [1, 2, 3, 5])
+def test_a_message_that_fails_is_given_to_the_handler_by_itself_exactly_max_attempts_times(
+    office: Office, max_attempts: int, others: int, batch_size: int, on_poison: str
+) -> None:
+    clerk = Clerk(poison={others // 2})
+    office.put(*range(others + 1))
+    consumer = office.hire(clerk, max_attempts=max_attempts, batch_size=batch_size, on_poison=on_poison)
+    for _ in range(10):
+        wake(consumer)
+        office.clock.move(HOUR)
+    tries = [n for (_, seqs), n in zip(clerk.batches, clerk.attempts, strict=True) if seqs == (others // 2,)]
+    assert tries == list(range(1, max_attempts + 1))
+    given_up = consumer.dead_letters() or consumer.parked()
+    assert [(one.seq, one.attempts, one.next_try) for one in given_up] == [(others // 2, max_attempts, None)]
+
+
+def test_two_attempts_are_two_calls_of_the_handler(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(0)
+    consumer = office.hire(clerk, max_attempts=2, batch_size=1)
+    while not is_given_up(consumer):
+        wake(consumer)
+        office.clock.move(HOUR)
+    assert clerk.attempts == [1, 2]
+
+
+def test_a_message_that_failed_at_the_end_of_a_batch_has_all_its_attempts_left(office: Office) -> None:
+    alone: list[int] = []
+
+    def partly(batch: Batch) -> None:
+        if batch.seqs == (2,):
+            alone.append(batch.attempt)
+        raise PartlyDone(min(batch.seqs[-1], 1)) from ValueError("never")
+
+    office.put(0, 1, 2)
+    consumer = office.hire(partly, max_attempts=2, on_poison="dead_letter")
+    for _ in range(4):
+        wake(consumer)
+        office.clock.move(HOUR)
+    assert alone == [1, 2]
+
+
+def test_the_second_try_comes_at_once_and_all_others_after_a_while(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(0)
+    consumer = office.hire(clerk, max_attempts=5)
+    calls = []
+    for _ in range(4):
+        wake(consumer)
+        calls.append(len(clerk.batches))
+        office.clock.move(HOUR)
+    assert calls == [2, 3, 4, 5]
+
+
+def test_a_run_whose_time_is_over_after_the_first_try_has_counted_one(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(0)
+    consumer = office.hire(clerk, max_attempts=3)
+    times = iter([RUN])
+    (served,) = consumer.process([Wake("q")], lambda: next(times, 0.0))
+    assert (served.ended, [one.attempts for one in consumer.parked()]) == ("parked", [1])
+    for _ in range(3):
+        office.clock.move(HOUR)
+        wake(consumer)
+    assert clerk.attempts == [1, 2, 3]
+
+
+@pytest.mark.parametrize("run", [process, catch_up])
+@pytest.mark.parametrize("on_poison", ["park", "dead_letter"])
+@pytest.mark.parametrize("batch_size", [1, 100])
+@pytest.mark.parametrize("max_attempts", [1, 2, 3, 5])
+def test_a_message_that_kills_its_process_kills_exactly_max_attempts_of_them(
+    office: Office, max_attempts: int, batch_size: int, on_poison: str, run: Callable[[OrderedConsumer], None]
+) -> None:
+    killer = Killer(0)
+    office.put(0)
+    consumer = office.hire(killer, max_attempts=max_attempts, batch_size=batch_size, on_poison=on_poison)
+    assert kill_until_it_is_given_up(office, consumer, run) == max_attempts
+    given_up = consumer.dead_letters() or consumer.parked()
+    assert [(one.seq, one.attempts) for one in given_up] == [(0, max_attempts)]
+
+
+@pytest.mark.parametrize("run", [process, catch_up])
+@pytest.mark.parametrize("max_attempts", [1, 2, 3])
+def test_of_several_messages_the_search_for_the_deadly_one_does_not_count(
+    office: Office, max_attempts: int, run: Callable[[OrderedConsumer], None]
+) -> None:
+    killer = Killer(3)
+    office.put(*range(6))
+    consumer = office.hire(killer, max_attempts=max_attempts, on_poison="dead_letter")
+    deaths = kill_until_it_is_given_up(office, consumer, run)
+    assert killer.batches.count((3,)) == max_attempts
+    # Twice in a batch of six: unnoted, and noted.
+    assert deaths == max_attempts + 2
+    run(consumer)
+    assert consumer.checkpoint("q") == 5
+
+
+@pytest.mark.parametrize("run", [process, catch_up])
+def test_behind_other_messages_a_deadly_one_kills_as_many(
+    office: Office, run: Callable[[OrderedConsumer], None]
+) -> None:
+    killer = Killer(2)
+    office.put(0, 1, 2, 3)
+    consumer = office.hire(killer, max_attempts=2, batch_size=1, on_poison="dead_letter")
+    assert kill_until_it_is_given_up(office, consumer, run) == 2
+    run(consumer)
+    assert [seqs for seqs in killer.batches if seqs != (2,)] == [(0,), (1,), (3,)]
+
+
+@pytest.mark.parametrize("run", [process, catch_up])
+def test_a_message_that_nobody_was_there_for_is_not_given_up_for_a_death_that_was_only_suspected(
+    office: Office, run: Callable[[OrderedConsumer], None]
+) -> None:
+    clerk = Clerk(poison={1})
+    consumer = office.hire(clerk, max_attempts=2, batch_size=1, on_poison="dead_letter")
+    office.put(0)
+    run(consumer)
+    office.put(1)
+    office.clock.move(HOUR)
+    run(consumer)
+    assert (clerk.attempts, [one.attempts for one in consumer.dead_letters()]) == ([1, 1, 2], [2])
+
+
+def test_a_suspicion_leaves_no_trace_where_the_message_succeeds_or_fails_by_itself(office: Office) -> None:
+    clerk = Clerk(poison={1})
+    consumer = office.hire(clerk, max_attempts=5)
+    office.put(0)
+    process(consumer)
+    office.put(1)
+    office.clock.move(HOUR)
+    process(consumer)
+    assert [one.attempts for one in consumer.parked()] == [2]
+    clerk.poison.clear()
+    office.clock.move(4)
+    process(consumer)
+    assert (clerk.attempts, consumer.parked()) == ([1, 1, 2, 3], [])
+
+
+def test_a_death_at_the_second_try_of_a_run_counts_the_first_one_too(office: Office) -> None:
+    calls: list[int] = []
+
+    def kills_fails_kills(batch: Batch) -> None:
+        if batch.seqs != (0,):
+            calls.append(batch.attempt)
+            if len(calls) == 2:
+                raise ValueError("not yet")
+            raise Death
+
+    office.put(0)
+    consumer = office.hire(kills_fails_kills, max_attempts=3, on_poison="dead_letter")
+    process(consumer)
+    office.put(1)
+    assert kill_until_it_is_given_up(office, consumer, process) == 2
+    # The second process cannot know of the first one for certain, before it dies, too.
+    assert calls == [1, 1, 2]
+    assert [one.attempts for one in consumer.dead_letters()] == [3]
+
+
+def test_a_queues_very_first_message_is_no_suspect_however_long_it_waited(office: Office) -> None:
+    killer = Killer(0)
+    office.put(0)
+    office.clock.move(HOUR)
+    consumer = office.hire(killer, max_attempts=2, on_poison="dead_letter")
+    assert kill_until_it_is_given_up(office, consumer, process) == 2
+
+
+def test_what_gets_on_costs_one_commit_and_with_one_attempt_two(office: Office) -> None:
+    for max_attempts, commits in ((2, 1), (1, 2)):
+        office.put(0, queue=f"q{max_attempts}")
+        consumer = office.hire(Clerk(), max_attempts=max_attempts)
+        store = office.interrupt(consumer)
+        assert ends(wake(consumer, f"q{max_attempts}")) == ["done"]
+        assert store.calls.count("commit") == commits
+        # Of several messages none is tried by itself.
+        office.put(1, 2, queue=f"q{max_attempts}")
+        store.calls.clear()
+        wake(consumer, f"q{max_attempts}")
+        assert store.calls.count("commit") == 1
