@@ -266,7 +266,7 @@ def test_a_lost_cursor_row_is_found_by_who_was_parked_for_it(desk: OperatorDesk,
     assert (level, area, remedy) == ("FAIL", "queues", "stream-sort recover ada")
     assert text == "'ada' has lost its cursor row: nothing can be stored in it or released until it is put back"
     Line().run(*shlex.split(remedy)[1:], "--yes")
-    desk.consumer.catch_up("ada")
+    desk.consumer.catch_up("ada", force=True)
     assert findings() == []
 
 

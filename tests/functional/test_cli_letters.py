@@ -146,7 +146,7 @@ def test_the_function_of_another_consumer_says_so(stuck: OperatorDesk) -> None:
 
 
 def test_a_function_that_fails_is_told_of_each_queue(stuck: OperatorDesk) -> None:
-    stuck.consumer = None  # type: ignore[assignment]
+    del stuck.consumer
     done = stuck.run("parked", "redrive", "--all", *FUNCTION, "--yes", "--json")
     assert done.exit_code == 1
     errors = [one["error"] for one in json.loads(done.stdout)]

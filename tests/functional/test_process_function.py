@@ -178,7 +178,7 @@ def test_a_failing_handler_parks_its_queue_and_the_retry_queue_wakes_it(
     measured = told.metrics()
     assert (measured["QueuesParked"], measured["MessagesDelivered"]) == (1, 2)
     (log,) = [log for log in told.logs() if log["text"] == "queue parked"]
-    assert (log["queue"], log["seq"], log["attempts"], log["error"]) == ("orders-17", 1, 1, "ValueError: no")
+    assert (log["queue"], log["seq"], log["attempts"], log["error"]) == ("orders-17", 1, 2, "ValueError: no")
     attributes = deployed.sqs.get_queue_attributes(QueueUrl=deployed.retry_url, AttributeNames=["All"])["Attributes"]
     assert attributes["ApproximateNumberOfMessagesDelayed"] == "1"
 
