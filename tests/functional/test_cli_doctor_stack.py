@@ -259,6 +259,24 @@ def test_a_mapping_that_gives_records_of_kinesis_up_without_keeping_them_is_foun
     assert stack.doctor() == []
 
 
+@pytest.mark.parametrize(("step", "source"), [("enqueue", "Source"), ("advance", "Items")])
+def test_a_mapping_that_gives_up_too_soon_is_told_with_the_command_that_mends_it(
+    step: str, source: str, stack: DeployedStack
+) -> None:
+    stack.read_kinesis()
+    stack.parameters["AdvanceTrigger"] = "Enabled"
+    stack.client("lambda").delete_event_source_mapping(UUID=stack.mappings["advance", "Items"])
+    for one, reads in (("enqueue", "Source"), ("advance", "Items")):
+        kept = {"OnFailure": {"Destination": "arn:aws:s3:::kept"}}
+        tries = {"MaximumRetryAttempts": 5} if (one, reads) == (step, source) else {}
+        stack.map(one, reads, DestinationConfig=kept, **tries)
+    level, area, text, remedy = only(stack.doctor())
+    assert (level, area) == ("WARN", "mappings")
+    assert "gives records up after 5 tries, not 1,000" in text
+    uuid = stack.mappings[step, source]
+    assert remedy == f"aws lambda update-event-source-mapping --uuid {uuid} --maximum-retry-attempts 1000"
+
+
 def test_what_lambda_gave_up_on_of_kinesis_is_told(stack: DeployedStack) -> None:
     stack.read_kinesis()
     stack.map("enqueue", "Source", DestinationConfig={"OnFailure": {"Destination": "arn:aws:s3:::kept"}})

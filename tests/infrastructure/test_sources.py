@@ -120,6 +120,10 @@ def test_a_queue_sets_aside_what_fails_again_and_again(queue: str, dead: str, re
     )
 
 
+def test_the_dead_letters_take_what_is_as_large_as_a_message_can_be(resources: dict[str, Any]) -> None:
+    assert resources["EnqueueDeadLetters"]["Properties"]["MaximumMessageSize"] == 1024 * 1024
+
+
 def test_a_message_is_not_handed_out_again_while_a_function_may_be_at_it(
     template: dict[str, Any], defaults: dict[str, str]
 ) -> None:

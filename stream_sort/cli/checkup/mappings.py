@@ -20,7 +20,8 @@ PASSING = {"Creating", "Enabling", "Updating"}
 # Of every stream's mapping, and the default of the parameter Parallelization.
 STREAM = {"StartingPosition": "TRIM_HORIZON", "BisectBatchOnFunctionError": True}
 # Of those whose records nobody else looks for.
-FOR_HOURS = {"MaximumRetryAttempts": 1_000, "MaximumRecordAgeInSeconds": -1}
+FOR_LONG = {"MaximumRetryAttempts": 1_000, "MaximumRecordAgeInSeconds": -1}
+ENDLESS = -1
 PARALLEL = "4"
 
 
@@ -65,7 +66,7 @@ MAPPINGS = (
     Wanted(
         "advance",
         "ItemsTable",
-        STREAM | FOR_HOURS | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1},
+        STREAM | FOR_LONG | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1},
         switch="AdvanceTrigger",
     ),
     Wanted(
@@ -80,7 +81,7 @@ MAPPINGS = (
 KINESIS = Wanted(
     "enqueue",
     "KinesisSource",
-    STREAM | FOR_HOURS | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1, "ParallelizationFactor": 10},
+    STREAM | FOR_LONG | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1, "ParallelizationFactor": 10},
     failures="KinesisFailuresBucket",
 )
 
@@ -154,8 +155,15 @@ def _result(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Findin
 
 
 def _gives_up(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
-    """Find a mapping of Kinesis that loses good records: only a bucket keeps them, a queue gets their places."""
+    """Find a mapping that gives up what nobody else looks for: too soon, or without the records.
+
+    Only a bucket keeps those of Kinesis, a queue gets their places.
+    """
+    tries, wants = one.get("MaximumRetryAttempts"), wanted.how.get("MaximumRetryAttempts", 0)
     kept = one.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", "")
-    if wanted.source == KINESIS.source and ":s3:" not in kept:
-        told = f"{wanted.told} gives records up without keeping them, after {one.get('MaximumRetryAttempts')} tries"
-        yield fail(AREA, told, update(aws))
+    if wanted.failures == KINESIS.failures and ":s3:" not in kept:
+        yield fail(AREA, f"{wanted.told} gives records up without keeping them, after {tries} tries", update(aws))
+    elif tries is not None and ENDLESS < tries < wants:
+        mend = ("--uuid", one["UUID"], "--maximum-retry-attempts", str(wants))
+        told = f"{wanted.told} gives records up after {tries} tries, not {wants:,}: a short outage is enough"
+        yield warn(AREA, told, aws.command("lambda", "update-event-source-mapping", *mend))

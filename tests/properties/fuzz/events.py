@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from stream_sort import OrderedConsumer, Pace, StreamSorter
 from stream_sort.aws_lambda.advance import AdvanceQueues
 from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.receipts import put
+from stream_sort.aws_lambda.refused_events import unwrap
 from stream_sort.aws_lambda.telemetry import Telemetry
 from stream_sort.scheduled_sweep import scheduled_sweep
 from tests.properties.fuzz.target import Target
@@ -50,6 +52,11 @@ ROWS = st.fixed_dictionaries({"queue": CELLS, "seq": CELLS})
 def _samples(*steps: str) -> SearchStrategy[Any]:
     found = [json.loads(path.read_text()) for step in steps for path in sorted(EVENTS.glob(f"{step}_*.json"))]
     return st.sampled_from(found)
+
+
+def _sample(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
+    return found
 
 
 def _batch(record: SearchStrategy[Any]) -> SearchStrategy[Any]:
@@ -149,6 +156,18 @@ def _variables() -> Iterator[None]:
         yield
 
 
+def check_refused_event(example: dict[str, Any]) -> None:
+    """Whatever lies in a dead-letter queue is taken apart without an error; what is in it is stored or refused."""
+    sorter = _filled()
+    attributes = {name: value for name, value in example["attributes"].items() if isinstance(value, str)}
+    event = unwrap(json.dumps(example["body"]), attributes, sorter.options.keys)
+    assert isinstance(event.problem(sorter.options.keys), str)
+    receipts = put(sorter, event.messages)
+    assert len(receipts) == len(event.messages)
+    if event.place is not None:
+        assert event.place.is_kinesis in {True, False}
+
+
 @cache
 def _telemetry(step: str) -> Telemetry:
     return Telemetry(f"fuzz {step}")
@@ -187,7 +206,20 @@ def _texts(text: str) -> Iterator[str | bytes]:
         return
 
 
+WRAPPED = st.builds(lambda event: {**_sample("enqueue_failed_event"), "requestPayload": event}, INTAKE)
+SET_ASIDE = st.fixed_dictionaries(
+    {"source": st.just("kinesis"), "encoding": st.sampled_from(["text", "base64", "none"])},
+    optional={"stream": TEXTS, "record": TEXTS, "error": TEXTS, "reason": TEXTS},
+)
+REFUSED = st.fixed_dictionaries(
+    {
+        "body": mangled(WRAPPED | INTAKE | _samples("enqueue_failed", "advance_failed"), PARTS),
+        "attributes": st.just({}) | SET_ASIDE,
+    }
+)
+
 TARGETS = (
+    Target("refused_event", REFUSED, check_refused_event),
     Target("enqueue", mangled(INTAKE | _samples("enqueue"), PARTS), check_enqueue),
     Target("advance", mangled(CHANGES | _samples("advance"), PARTS), check_advance),
     Target("process", mangled(CHANGES | RETRIES | REDRIVES | _samples("process"), PARTS), check_process),
