@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Buggy:
     """A store in which one method has a bug, met by one queue only."""
 
-    def __init__(self, store: Any, method: str, queue: str = "bad") -> None:
+    def __init__(self, store: Any, method: str, queue: str = "worse") -> None:
         self._store, self._method, self._queue = store, method, queue
         self.mended = False
 
@@ -36,7 +36,7 @@ class Buggy:
 @pytest.fixture
 def office() -> Office:
     office = Office()
-    for queue in ("a", "bad", "z"):
+    for queue in ("a", "worse", "z"):
         office.put(0, 1, queue=queue)
     return office
 
@@ -58,25 +58,25 @@ def test_a_bug_in_one_queue_parks_that_queue_and_all_others_are_delivered(office
     items = with_buggy_items(office)
     clerk = Clerk()
     consumer = office.hire(clerk, max_attempts=1, on_poison="dead_letter")
-    served = wake(consumer, "a", "bad", "z")
+    served = wake(consumer, "a", "worse", "z")
     assert ends(served) == ["done", "parked", "done"]
     assert (clerk.seqs("a"), clerk.seqs("z")) == ([0, 1], [0, 1])
     (parked,) = consumer.parked()
-    assert (parked.queue, parked.seq, parked.attempts, parked.damaged) == ("bad", 0, 0, False)
-    assert parked.error.startswith("InternalError: queue 'bad': unexpected KeyError('nobody thought of this')")
+    assert (parked.queue, parked.seq, parked.attempts, parked.damaged) == ("worse", 0, 0, False)
+    assert parked.error.startswith("InternalError: queue 'worse': unexpected KeyError('nobody thought of this')")
     assert isinstance(served[1].error, InternalError)
     assert isinstance(served[1].error.__cause__, KeyError)
     items.mended = True
     office.clock.move(2)
-    assert ends(wake(consumer, "bad")) == ["done"]
-    assert clerk.seqs("bad") == [0, 1]
+    assert ends(wake(consumer, "worse")) == ["done"]
+    assert clerk.seqs("worse") == [0, 1]
 
 
 def test_a_bug_is_no_attempt_at_a_message_however_long_it_lasts(office: Office) -> None:
     with_buggy_items(office)
     consumer = office.hire(Clerk(), max_attempts=1, on_poison="dead_letter")
     for _ in range(5):
-        assert ends(wake(consumer, "bad")) == ["parked"]
+        assert ends(wake(consumer, "worse")) == ["parked"]
         office.clock.move(1_000)
     assert ([one.attempts for one in consumer.parked()], consumer.dead_letters()) == ([0], [])
 
@@ -85,17 +85,17 @@ def test_a_message_that_our_code_cannot_take_can_be_discarded(office: Office) ->
     items = with_buggy_items(office)
     clerk = Clerk()
     consumer = office.hire(clerk)
-    wake(consumer, "bad")
-    consumer.discard("bad", 0, "our code stumbles over it")
+    wake(consumer, "worse")
+    consumer.discard("worse", 0, "our code stumbles over it")
     items.mended = True
-    wake(consumer, "bad")
-    assert clerk.seqs("bad") == [1]
+    wake(consumer, "worse")
+    assert clerk.seqs("worse") == [1]
 
 
 def test_catch_up_raises_a_bug_by_its_name(office: Office) -> None:
     with_buggy_items(office)
     with pytest.raises(InternalError, match="unexpected KeyError"):
-        office.hire(Clerk()).catch_up("bad")
+        office.hire(Clerk()).catch_up("worse")
 
 
 @pytest.mark.parametrize("method", ["standing", "create", "commit"])
@@ -103,10 +103,10 @@ def test_a_bug_that_cannot_be_recorded_is_reported_back_for_its_own_records_only
     clerk = Clerk()
     consumer = office.hire(clerk)
     with_buggy_control(consumer, method)
-    wakes = [Wake(queue, None, (f"record of {queue}",)) for queue in ("a", "bad", "z")]
+    wakes = [Wake(queue, None, (f"record of {queue}",)) for queue in ("a", "worse", "z")]
     served = consumer.process(wakes)
     assert ends(served) == ["done", "failed", "done"]
-    assert batch_response(wakes, served) == {"batchItemFailures": [{"itemIdentifier": "record of bad"}]}
+    assert batch_response(wakes, served) == {"batchItemFailures": [{"itemIdentifier": "record of worse"}]}
     assert (clerk.seqs("a"), clerk.seqs("z")) == ([0, 1], [0, 1])
 
 
@@ -114,19 +114,19 @@ def test_a_bug_while_what_is_left_is_handed_over_stops_no_other_queue(office: Of
     consumer = office.hire(Clerk(), batch_size=1)
     consumer._desk = replace(consumer._desk, waker=Buggy(office.waker, "wake"))  # type: ignore[arg-type]
     times = iter([60.0, 60.0, 60.0, 60.0])
-    served = consumer.process([Wake(queue) for queue in ("a", "bad", "z")], lambda: next(times, 0.0))
-    assert [(one.queue, one.ended) for one in served if one.ended != "handed over"] == [("bad", "failed")]
+    served = consumer.process([Wake(queue) for queue in ("a", "worse", "z")], lambda: next(times, 0.0))
+    assert [(one.queue, one.ended) for one in served if one.ended != "handed over"] == [("worse", "failed")]
     assert [queue for queue, _ in office.waker.sent] == ["z", "a"]
 
 
 def test_a_bug_in_one_queue_stops_no_redrive_of_the_others(office: Office) -> None:
     clerk = Clerk(poison={0})
     consumer = office.hire(clerk)
-    wake(consumer, "a", "bad", "z")
+    wake(consumer, "a", "worse", "z")
     clerk.poison.clear()
     with_buggy_control(consumer, "dead_letters_of")
     done = redrive(consumer, Wanted(), None)
     assert (done.queues, done.delivered) == (3, 4)
     (failed,) = done.failed
-    assert failed["queue"] == "bad"
-    assert failed["error"].startswith("InternalError: queue 'bad': unexpected KeyError")
+    assert failed["queue"] == "worse"
+    assert failed["error"].startswith("InternalError: queue 'worse': unexpected KeyError")
