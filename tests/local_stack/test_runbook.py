@@ -281,3 +281,11 @@ def test_records_of_kinesis_that_lambda_gave_up_on(bench: Bench) -> None:
         follow(bench, "Records of Kinesis are not stored")
         assert "Messages" not in sqs.receive_message(QueueUrl=outputs["KinesisFailuresUrl"])
     bench.consumed("orders-17", 2)
+
+
+def test_a_wrong_seq(bench: Bench) -> None:
+    bench.put("ivy", 0, 1, 1_700_000_000_000, 1_700_000_000_005)
+    bench.consumed("ivy", 1)
+    bench.file("right.jsonl", {"queue": "ivy", "seq": 2}, {"queue": "ivy", "seq": 3})
+    follow(bench, "A message has a wrong seq")
+    assert bench.delivered("ivy") == [0, 1, 2, 3]
