@@ -13,7 +13,14 @@ from stream_sort.cli.choice import Choice, counted
 from stream_sort.core.consumption import first_checkpoint
 from stream_sort.core.message import check_queue
 from stream_sort.core.records import Cursor, CursorPage
-from stream_sort.errors import QueueNotFound, SettingsError, StoreMisconfigured, StoreUnavailable, StreamSortError
+from stream_sort.errors import (
+    QueueNotFound,
+    SettingsError,
+    StoreMisconfigured,
+    StoreUnavailable,
+    StreamSortError,
+    named_error,
+)
 from stream_sort.proof import find_row
 
 if TYPE_CHECKING:
@@ -34,6 +41,7 @@ class QueueLine:
     `dead` counts the dead letters of those that keep any.
     `in_doubt` says that the queue has moved since it was seen to wait: the mark stays until a sweep looks.
     `highest` and `waiting` are None unless the items table was asked; `rate` is in messages released a second.
+    `error` says why the queue could not be looked at, or not whole.
     """
 
     queue: str
@@ -48,6 +56,7 @@ class QueueLine:
     waiting: int | None = None
     rate: float | None = None
     in_doubt: bool = False
+    error: str | None = None
 
     @property
     def waits(self) -> bool:
@@ -55,12 +64,13 @@ class QueueLine:
         return self.gap_age is not None and not self.in_doubt
 
     @property
-    def trouble(self) -> tuple[int, float, int, bool, int, str]:
-        """What to sort by, the worst first: parked, waiting for long, dead letters, perhaps waiting, far behind."""
+    def trouble(self) -> tuple[bool, int, float, int, bool, int, str]:
+        """Return what to sort by: errors, parked, waiting for long, dead letters, perhaps waiting, far behind."""
         waited = self.gap_age if self.waits else None
         lag = max(self.lag.values(), default=0)
         dead = sum(self.dead.values())
-        return -len(self.parked), -(waited or 0.0), -dead, not self.in_doubt, -lag, self.queue
+        fails = self.error is not None
+        return not fails, -len(self.parked), -(waited or 0.0), -dead, not self.in_doubt, -lag, self.queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,8 @@ class Overview:
         told += [f"{dead:,} with dead letters"] if dead else []
         told += [f"{waiting:,} waiting for a seq", f"{behind:,} not all consumed"]
         told += [f"{doubtful:,} in doubt"] if doubtful else []
+        failed = sum(line.error is not None for line in self.lines)
+        told += [f"{failed:,} could not be looked at"] if failed else []
         return f"{counted(len(self.lines), 'queue')}: {', '.join(told)} ({counted(self.requests, 'request')})"
 
     def rated(self, before: Overview | None) -> Overview:
@@ -118,9 +130,7 @@ def look(sorter: Sorter, control_table: str | None, choice: Choice = EVERYTHING,
     control = None if control_table is None else stores.control(control_table)
     consumers = [] if control is None else consumers_of(control)
     found = {} if control is None else {one: _progress(control, one.name, list(rows)) for one in consumers}
-    lines = [_line(sorter, row, found, now) for row in rows.values()]
-    if deep:
-        lines = [_deepened(sorter, line, now) for line in lines]
+    lines = [_look_at(sorter, row, found, now, deep=deep) for row in rows.values()]
     names = tuple(one.name for one in consumers)
     ordered = tuple(sorted(lines, key=lambda line: line.trouble))
     return Overview(now, names, ordered, stores.requests() - before)
@@ -193,6 +203,20 @@ def _progress(control: ControlStore, consumer: str, queues: list[str]) -> Progre
         page = control.dead_letters(consumer, page.next)
         dead.update(letter.queue for letter in page.letters)
     return Progress(checkpoints, dead)
+
+
+def _look_at(
+    sorter: Sorter, row: Cursor, found: Mapping[Subscription, Progress], now: float, *, deep: bool
+) -> QueueLine:
+    """One queue; an error in it, also one that nobody foresaw, is told in its line and hides no other queue."""
+    line = QueueLine(row.queue, row.position, row.first_seq, row.policy or sorter.options.gap_policy, None)
+    try:
+        line = _line(sorter, row, found, now)
+        return _deepened(sorter, line, now) if deep else line
+    except StoreMisconfigured:
+        raise
+    except Exception as error:  # noqa: BLE001  # I7
+        return replace(line, error=str(named_error(row.queue, error)))
 
 
 def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, Progress], now: float) -> QueueLine:

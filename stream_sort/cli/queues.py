@@ -14,7 +14,7 @@ from stream_sort.cli.reasons import reason_of
 from stream_sort.cli.seqs import named, not_missing, seqs_of
 from stream_sort.core.gaps import length
 from stream_sort.core.policy import MOST_SKIPS
-from stream_sort.errors import InvalidInput, QueueNotFound, StoreError, StreamSortError
+from stream_sort.errors import InvalidInput, QueueNotFound, StoreError, StreamSortError, named_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,7 +206,8 @@ def _each(names: list[str], act: Callable[[str], Outcome], *, as_json: bool) -> 
             done = act(name)
         except StoreError:
             raise
-        except StreamSortError as error:
+        except Exception as problem:  # noqa: BLE001  # I7: also a bug of ours is the trouble of its own queue only
+            error = named_error(name, problem)
             failed += 1
             told[name] = {"error": f"{type(error).__name__}: {error}"}
             fail(str(error))

@@ -110,6 +110,9 @@ def _table(now: Overview, limit: int, *, deep: bool, summary_first: bool = False
         told += (
             "\n?: has moved since it began to wait; --deep tells whether it still does, and the next sweep sees to it"
         )
+    for line in lines:
+        if line.error is not None:
+            told += f"\n{line.queue}: {line.error}"
     rows = [_row(line, now, extras) for line in lines]
     parts = [make_table(columns, rows), Text("\n".join(map(visible, told.split("\n"))))]
     return Group(*(reversed(parts) if summary_first else parts))
@@ -118,7 +121,7 @@ def _table(now: Overview, limit: int, *, deep: bool, summary_first: bool = False
 def _row(line: QueueLine, now: Overview, extras: Extras) -> list[Cell]:
     from stream_sort.cli.reasons import age  # noqa: PLC0415  # as all imports of commands
 
-    style = "red" if line.parked or line.dead else "yellow" if line.waits else ""
+    style = "red" if line.parked or line.dead or line.error else "yellow" if line.waits else ""
     parked = ", ".join(f"{name} at {one.seq}" for name, one in line.parked.items())
     cells: list[Cell] = [Styled(line.queue, style), line.position]
     cells += [line.highest, line.waiting] if extras.deep else []

@@ -159,6 +159,26 @@ def test_an_item_with_a_seq_that_is_no_whole_number_is_told_and_holds_up_nobody(
     assert "will never be released" in logged["text"]
 
 
+def test_i7_an_unforeseen_error_in_one_queue_stops_no_other_and_does_not_hold_the_shard(
+    advance: Any, dynamo: Table, sorter: StreamSorter, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for queue in ("a", "bad", "c"):
+        write(dynamo, queue, 0)
+    look = sorter.stores.items.look
+
+    def failing(queue: str, *args: Any) -> Any:
+        if queue == "bad":
+            raise ZeroDivisionError("in the middle")
+        return look(queue, *args)
+
+    monkeypatch.setattr(sorter.stores.items, "look", failing)
+    assert advance(stream("a", "bad", "c")) == {"batchItemFailures": []}
+    monkeypatch.undo()
+    assert (sorter.position("a"), sorter.position("c"), sorter.position("bad")) == (0, 0, -1)
+    (line,) = told.logs(logging.ERROR)
+    assert (line["queue"], line["error"], "in the middle" in line["reason"]) == ("bad", "InternalError", True)
+
+
 def test_a_missing_table_is_raised_until_somebody_puts_it_right(advance: Any, dynamo: Table) -> None:
     dynamo.client.delete_table(TableName="Cursor")
     with pytest.raises(TableNotFound):

@@ -17,6 +17,7 @@ from stream_sort.cli.connection import connect
 from stream_sort.core.consumption import Checkpoint, Subscription
 from stream_sort.core.message import KeyNames, take_message
 from stream_sort.core.records import Arrival
+from stream_sort.stores.dynamodb.items import DynamoItemStore
 from stream_sort.stores.dynamodb.tables import TableNames, cursor_table, items_table
 from tests.functional.command_line import VARIABLES, Line
 from tests.functional.operator_desk import OperatorDesk
@@ -329,3 +330,47 @@ def test_without_a_control_table_the_rest_is_checked(desk: OperatorDesk, monkeyp
     monkeypatch.delenv("STREAM_SORT_CONTROL_TABLE")
     desk.put("ada", 0)
     assert only(findings())[2] == "no control table is named; give --control-table"
+
+
+@pytest.mark.usefixtures("desk")
+def test_i7_an_unforeseen_error_in_one_queue_is_a_finding_of_it_and_hides_no_other(
+    dynamo: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_ago = StreamSorter(client=dynamo.client, clock=lambda: 1_000_000.0)
+    for queue in ("ada", "bad", "eve"):
+        long_ago.put({"queue": queue, "seq": 1})
+    page = DynamoItemStore.page
+
+    def failing(self: DynamoItemStore, queue: str, *args: int) -> object:
+        if queue == "bad":
+            raise ZeroDivisionError("in the middle")
+        return page(self, queue, *args)
+
+    monkeypatch.setattr(DynamoItemStore, "page", failing)
+    found = [one for one in findings(code=1) if one["area"] == "queues"]
+    texts = [one["text"] for one in found]
+    assert [text.split(" ")[0] for text in texts] == ["'ada'", "'eve'", "'bad'"]
+    assert texts[0].startswith("'ada' has waited for seq 0 for")
+    assert "could not be looked at: queue 'bad': unexpected ZeroDivisionError('in the middle')" in texts[2]
+    assert found[2]["remedy"] == "stream-sort explain bad"
+
+
+def test_i7_an_unforeseen_error_in_one_check_ends_no_other(desk: OperatorDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.put("ada", 0)
+    desk.sorter.stores.control("Control").register(Subscription("billing", "earliest", 0.0))
+
+    def failing(*_: object) -> list[object]:
+        raise ZeroDivisionError("in the middle")
+
+    monkeypatch.setattr("stream_sort.cli.checkup.examination.check_queues", failing)
+    told = Line().json("doctor")["findings"]
+    assert any("unexpected ZeroDivisionError('in the middle'); this is a bug" in one["text"] for one in told)
+    assert {"tables", "consumers"} <= {one["area"] for one in told if one["level"] == "OK"}
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_gap_is_as_old_for_doctor_as_what_is_stored_beyond_it(dynamo: Table, sorter: StreamSorter) -> None:
+    long_ago = StreamSorter(client=dynamo.client, clock=lambda: 1_000_000.0)
+    long_ago.put({"queue": "ada", "seq": 1})
+    sorter.put_many({"queue": "ada", "seq": seq} for seq in (0, 3))
+    assert [one for one in findings() if one["area"] == "queues"] == [], "the old gap is closed, the new one is young"

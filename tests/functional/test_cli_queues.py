@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from stream_sort import OrderedConsumer, StreamSorter, TryLater
+from stream_sort import OrderedConsumer, StreamSorter, Sweeper, TryLater
 from stream_sort.cli import messages, overview, queues, status
+from stream_sort.core.message import take_message
+from stream_sort.core.records import Arrival
+from stream_sort.stores.dynamodb.items import DynamoItemStore
 from tests.functional.command_line import VARIABLES, Line, examples_of
 
 if TYPE_CHECKING:
@@ -557,3 +560,64 @@ def test_every_command_has_an_example_that_runs(
     line.run(*words)
     if command.__name__ not in {"read", "tail"}:
         line.json(*words)
+
+
+def broken_highest(monkeypatch: pytest.MonkeyPatch, bad: str) -> None:
+    """Lets a read of the items table meet a bug for one queue."""
+    highest = DynamoItemStore.highest
+
+    def failing(self: DynamoItemStore, queue: str) -> int | None:
+        if queue == bad:
+            raise ZeroDivisionError("in the middle")
+        return highest(self, queue)
+
+    monkeypatch.setattr(DynamoItemStore, "highest", failing)
+
+
+def test_i7_an_unforeseen_error_in_one_queue_is_told_in_its_line_of_status_and_hides_no_other(
+    line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ada", "bad", "eve"):
+        put(name, 0, 2)
+    broken_highest(monkeypatch, "bad")
+    told = line.run("status", "--deep").stdout
+    assert "3 queues" in told
+    assert "1 could not be looked at" in told
+    assert "bad: queue 'bad': unexpected ZeroDivisionError('in the middle')" in " ".join(told.split())
+    lines = line.json("status", "--deep")["lines"]
+    assert [one["queue"] for one in lines] == ["bad", "ada", "eve"], "the worst first"
+    assert [one["highest"] for one in lines] == [None, 2, 2]
+    assert [one["error"] is None for one in lines] == [False, True, True]
+
+
+def test_i7_an_unforeseen_error_in_one_queue_keeps_no_other_from_being_advanced(
+    line: Line, put: Callable[..., None], sorter: StreamSorter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ada", "bad", "eve"):
+        put(name, 0)
+        sorter.stores.items.put(Arrival(take_message({"queue": name, "seq": 1}, sorter.options.keys), 0), 1.0)
+    look = DynamoItemStore.look
+
+    def failing(self: DynamoItemStore, queue: str, *args: int) -> object:
+        if queue == "bad":
+            raise ZeroDivisionError("in the middle")
+        return look(self, queue, *args)
+
+    monkeypatch.setattr(DynamoItemStore, "look", failing)
+    told = line.json("advance", "--all", "--yes", code=1)
+    assert {name: "error" in one for name, one in told.items()} == {"ada": False, "bad": True, "eve": False}
+    monkeypatch.undo()
+    assert [sorter.position(name) for name in ("ada", "bad", "eve")] == [1, 0, 1]
+
+
+def test_status_and_explain_tell_the_age_that_the_sweep_measured(
+    line: Line, dynamo: Table, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    before = StreamSorter(client=dynamo.client, clock=lambda: time.time() - 1_000)
+    before.put_many({"queue": "ada", "seq": seq} for seq in (0, 2, 4))
+    put("ada", 1)
+    assert line.json("status")["lines"][0]["in_doubt"] is True
+    Sweeper(sorter).sweep()
+    (one,) = line.json("status")["lines"]
+    assert (one["in_doubt"], 1_000 <= one["gap_age"] < 1_100) == (False, True)
+    assert 1_000 <= time.time() - line.json("explain", "ada")["state"]["waiting_since"] < 1_100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +15,7 @@ from stream_sort.replay.audit.standing import Standing
 from tests.unit.queues import message, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 @pytest.fixture
@@ -75,3 +75,55 @@ def test_a_row_that_came_while_the_items_were_read_is_no_finding(sorter: StreamS
     sorter.put_many(message(seq) for seq in range(9))
     audit, _ = joined(sorter, (0, 4))
     assert (kinds(audit), audit.position, audit.unbegun) == ({}, 4, False)
+
+
+@pytest.mark.parametrize("port", ["heads", "cursors"])
+def test_i7_an_unforeseen_error_in_one_queue_is_a_finding_of_it_and_keeps_no_other_from_being_audited(
+    sorter: StreamSorter, monkeypatch: pytest.MonkeyPatch, port: str
+) -> None:
+    names = ("a", "bad", "c")
+    for name in names:
+        sorter.put_many(message(seq, queue=name) for seq in range(3))
+    stored = {name: QueueAudit(name, [(0, 4)], rows=5) for name in names}
+    cursors = {name: row for name in names if (row := sorter.stores.cursors.get(name)) is not None and port == "heads"}
+    break_for(monkeypatch, getattr(sorter.stores, port), "bad")
+    Standing(sorter, sleep=lambda _: None).join(stored, cursors)
+    found = {name: [finding for finding in findings_of(stored[name]) if finding.kind == "failed"] for name in names}
+    assert {name: len(some) for name, some in found.items()} == {"a": 0, "bad": 1, "c": 0}
+    assert "unexpected ZeroDivisionError('in the middle')" in found["bad"][0].detail
+
+
+def test_i7_an_unforeseen_error_in_one_queue_keeps_no_other_from_being_repaired(
+    sorter: StreamSorter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audits = [QueueAudit(name, stuck=True) for name in ("a", "bad", "c")]
+    for audit in audits:
+        sorter.put(message(0, queue=audit.queue))
+    break_for(monkeypatch, sorter.stores.cursors, "bad")
+    problems = Standing(sorter, sleep=lambda _: None).repair(audits)
+    assert list(problems) == ["bad"]
+
+
+def test_i7_a_queue_that_cannot_be_judged_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: QueueAudit) -> dict[str, int]:
+        raise ZeroDivisionError("in the middle")
+
+    monkeypatch.setattr(QueueAudit, "lag", failing)
+    (finding,) = findings_of(QueueAudit("q"))
+    assert (finding.kind, finding.queue) == ("failed", "q")
+
+
+def break_for(monkeypatch: pytest.MonkeyPatch, port: object, bad: str) -> None:
+    """Lets the reads of a port meet a bug for one queue."""
+
+    def breaking(call: Callable[..., Any]) -> Callable[..., Any]:
+        def failing(queue: str, *args: Any) -> Any:
+            if queue == bad:
+                raise ZeroDivisionError("in the middle")
+            return call(queue, *args)
+
+        return failing
+
+    for method in ("get", "peek", "look"):
+        if hasattr(port, method):
+            monkeypatch.setattr(port, method, breaking(getattr(port, method)))

@@ -95,5 +95,5 @@ def _recovery(aws: Aws, name: str) -> str:
 
 def _queues(connection: Connection, terms: Terms) -> Iterator[Finding]:
     found = read_standings(connection, terms.pattern, terms.old_gap)
-    yield from check_queues(found, terms.old_gap, connection)
-    yield from check_consumers(found, connection)
+    yield from guarded("queues", partial(check_queues, found, terms.old_gap, connection))
+    yield from guarded("consumers", partial(check_consumers, found, connection))

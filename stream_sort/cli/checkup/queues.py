@@ -31,6 +31,8 @@ def check_queues(found: Standings, old_gap: float, connection: Connection) -> It
     yield from _hollow(found, many, connection)
     yield from _lost(found, connection)
     yield from _waiting(found, old_gap, connection)
+    for queue, error in found.failed:
+        yield fail(AREA, f"{queue!r} could not be looked at: {error}", connection.command("explain", queue))
 
 
 def check_consumers(found: Standings, connection: Connection) -> Iterator[Finding]:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.cli.checkup.slots import taken_slots
 from stream_sort.cli.overview import consumers_of, cursor_rows
+from stream_sort.core.consumption import Checkpoint
+from stream_sort.core.records import Cursor
+from stream_sort.errors import StoreMisconfigured, named_error
+from stream_sort.gap_age import head_gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from stream_sort.cli.checkup.slots import Slot
     from stream_sort.cli.connection import Connection
-    from stream_sort.core.consumption import Checkpoint, DeadLetterPage, Parked, Subscription
-    from stream_sort.core.records import Cursor
+    from stream_sort.core.consumption import DeadLetterPage, Parked, Subscription
+    from stream_sort.core.gaps import Gap
+    from stream_sort.errors import StreamSortError
     from stream_sort.ports import ControlStore
     from stream_sort.sorter import Sorter
 
+Suspect = TypeVar("Suspect", Cursor, Checkpoint)
+Answer = TypeVar("Answer")
 # A writer stores before it advances: only a queue that stays like that is stuck.
 PAUSE = 1.0
 # So many suspects are looked at again; who has more has one cause, not many.
@@ -31,7 +39,8 @@ class Standings:
     """All queues at one moment. What is in trouble is certain: it was looked at twice.
 
     `stuck`: the next seq is stored; `hollow`: the item at the position is not; `ahead`: checkpoints beyond positions;
-    `lost`: parked queues without a cursor row; `dead`: the first page of dead letters.
+    `lost`: parked queues without a cursor row; `dead`: the first page of dead letters; `failed`: queues that could not
+    be looked at again, each with the error.
     """
 
     now: float
@@ -43,6 +52,7 @@ class Standings:
     waiting: tuple[Cursor, ...] = ()
     lost: tuple[Parked, ...] = ()
     dead: Mapping[Subscription, DeadLetterPage] = field(default_factory=dict)
+    failed: tuple[tuple[str, StreamSortError], ...] = ()
 
 
 def read_standings(
@@ -58,17 +68,50 @@ def read_standings(
     if stuck:
         sleep(PAUSE)
     now = sorter.clock()
+    again = _SecondLook(sorter)
     return Standings(
         now,
         rows,
         known,
-        tuple(row for row in stuck[:LOOKED_AT_AGAIN] if _is_stuck(sorter, row)),
-        tuple(row for row in _hollow(rows.values(), taken)[:LOOKED_AT_AGAIN] if _is_hollow(sorter, row)),
-        tuple(one for one in _ahead(rows, known)[:LOOKED_AT_AGAIN] if _is_ahead(sorter, one)),
-        tuple(row for row in _waiting(rows.values(), now - old_gap)[:LOOKED_AT_AGAIN] if _waits(sorter, row)),
+        tuple(again.certain(stuck, _is_stuck)),
+        tuple(again.certain(_hollow(rows.values(), taken), _is_hollow)),
+        tuple(again.certain(_ahead(rows, known), _is_ahead)),
+        tuple(again.measured(_waiting(rows.values(), now - old_gap), now, old_gap)),
         tuple(_lost(sorter, control, known, pattern)) if control is not None else (),
         {} if control is None else {one: control.dead_letters(one.name) for one in known},
+        tuple(again.failed),
     )
+
+
+class _SecondLook:
+    """Looks again at suspects, one by one; an error in one, a bug of ours included, is noted and stops no other."""
+
+    def __init__(self, sorter: Sorter) -> None:
+        self._sorter = sorter
+        self.failed: list[tuple[str, StreamSortError]] = []
+
+    def certain(self, suspects: list[Suspect], is_so: Callable[[Sorter, Suspect], bool]) -> Iterator[Suspect]:
+        """Those of which it is still so."""
+        for one in suspects[:LOOKED_AT_AGAIN]:
+            if self._tried(one, partial(is_so, self._sorter, one)):
+                yield one
+
+    def measured(self, suspects: list[Cursor], now: float, old_gap: float) -> Iterator[Cursor]:
+        """Those that still wait at a gap so old, with the gap as it is by what is stored beyond it."""
+        for row in suspects[:LOOKED_AT_AGAIN]:
+            gap = self._tried(row, partial(_gap_of, self._sorter, row, now))
+            if gap is not None and now - gap.since >= old_gap:
+                yield replace(row, gap=gap)
+
+    def _tried(self, one: Suspect, ask: Callable[[], Answer]) -> Answer | None:
+        try:
+            return ask()
+        except StoreMisconfigured:
+            # No queue can escape it.
+            raise
+        except Exception as error:  # noqa: BLE001  # I7
+            self.failed.append((one.queue, named_error(one.queue, error)))
+            return None
 
 
 def _asked(row: Cursor) -> list[Slot]:
@@ -116,8 +159,9 @@ def _is_ahead(sorter: Sorter, checkpoint: Checkpoint) -> bool:
     return there is not None and there.position < checkpoint.seq
 
 
-def _waits(sorter: Sorter, row: Cursor) -> bool:
-    """Whether something is stored beyond the gap: the waiting mark may be one that the next sweep takes away."""
-    highest = sorter.stores.items.highest(row.queue)
+def _gap_of(sorter: Sorter, row: Cursor, now: float) -> Gap | None:
+    """The gap at which a queue still waits; the waiting mark may be one that the next sweep takes away."""
     there = sorter.stores.cursors.get(row.queue)
-    return highest is not None and there is not None and there.position == row.position < highest
+    if there is None or there.position != row.position:
+        return None
+    return head_gap(sorter.stores.items, there, now)

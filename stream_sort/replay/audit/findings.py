@@ -9,6 +9,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.errors import named_error
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 KINDS = {
     "damaged": "files of the archive are missing or changed",
+    "failed": "the queue could not be looked at, so nothing is known of it for certain",
     "cursor_beyond_items": "released messages are not there",
     "no_cursor": "there was a cursor row, and it is lost",
     "conflict": "two different messages are in one place",
@@ -72,8 +75,15 @@ class Finding:
 
 
 def findings_of(queue: QueueAudit) -> list[Finding]:
-    """Everything that is wrong with a queue, worst first."""
-    return sorted(_findings(queue), key=lambda one: one.rank)
+    """Everything that is wrong with a queue, worst first; an error that nobody foresaw is a finding of that queue."""
+    try:
+        found = list(_findings(queue))
+    except Exception as error:  # noqa: BLE001  # I7: one queue's trouble keeps no other one from being audited
+        found = []
+        queue.error = queue.error or str(named_error(queue.queue, error))
+    if queue.error:
+        found.append(Finding(queue.queue, "failed", 1, detail=queue.error))
+    return sorted(found, key=lambda one: one.rank)
 
 
 def _findings(queue: QueueAudit) -> Iterator[Finding]:

@@ -124,6 +124,8 @@ class _Audit:
         survey = TableSurvey(access, options.queues, options.consistent, self._rate())
         queues = self._collected(survey.runs(self.spark))
         _add_no_slot(queues, survey.no_slot)
+        for name, error in survey.failed.items():
+            queues.setdefault(name, QueueAudit(name)).error = error
         standing.join(queues, cursors)
         return queues, self._repaired(standing, queues) if options.repair else []
 

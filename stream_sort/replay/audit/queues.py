@@ -18,6 +18,7 @@ class QueueAudit:
     `position` and `first_seq` are those of its cursor row, None without one; `cursor_lost` where there was one, and
     `unbegun` where there never was: then they are what the first one will say. `trimmed_through` is how far its
     messages were archived and then deleted; `no_slot` counts items in no slot; `checkpoints` are seqs by consumer.
+    `error` says why the queue could not be looked at, or not whole.
     """
 
     queue: str
@@ -34,6 +35,7 @@ class QueueAudit:
     no_slot: int = 0
     stuck: bool = False
     checkpoints: dict[str, int] = field(default_factory=dict)
+    error: str = ""
 
     @property
     def seqs(self) -> int:

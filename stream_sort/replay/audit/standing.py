@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.core.consumption import first_checkpoint
 from stream_sort.core.records import Cursor
-from stream_sort.errors import CursorLost, QueueNotFound, StreamSortError
+from stream_sort.errors import CursorLost, QueueNotFound, StoreMisconfigured, named_error
 from stream_sort.proof import find_row
 from stream_sort.replay.audit.queues import QueueAudit
 
@@ -68,17 +68,14 @@ class Standing:
         return {audit.queue: problem for audit, problem in zip(stuck, problems, strict=True) if problem}
 
     def _look_again(self, queues: Mapping[str, QueueAudit]) -> None:
-        _each(self._find_row, [one for one in queues.values() if one.position is None and one.runs])
-        for audit, cursor in self._rows([one for one in queues.values() if _lacks_released(one)]):
-            if cursor is not None:
-                # Trimmed since.
-                audit.trimmed_through = cursor.floor
+        _tried(self._find_row, [one for one in queues.values() if one.position is None and one.runs])
+        _tried(self._read_floor, _tried_if(_lacks_released, queues.values()))
         suspects = [one for one in queues.values() if one.position is not None and one.holds(one.position + 1)]
-        still = [one for one, stuck in zip(suspects, _each(self._is_stuck, suspects), strict=True) if stuck]
+        still = [one for one, stuck in zip(suspects, _tried(self._is_stuck, suspects), strict=True) if stuck]
         if still:
             self.sleep(GRACE)
-        for audit, stuck in zip(still, _each(self._is_stuck, still), strict=True):
-            audit.stuck = stuck
+        for audit, stuck in zip(still, _tried(self._is_stuck, still), strict=True):
+            audit.stuck = bool(stuck)
 
     def _find_row(self, audit: QueueAudit) -> None:
         """Of a queue that had no row when it was looked at: there is one now, or it is lost, or it never had one."""
@@ -94,9 +91,11 @@ class Standing:
         # Begun since: what is beyond the items that were seen came after them.
         audit.position = cursor.position if audit.last is None or audit.unbegun else min(cursor.position, audit.last)
 
-    def _rows(self, suspects: Sequence[QueueAudit]) -> Iterable[tuple[QueueAudit, Cursor | None]]:
-        rows = _each(self.sorter.stores.cursors.get, [one.queue for one in suspects])
-        return zip(suspects, rows, strict=True)
+    def _read_floor(self, audit: QueueAudit) -> None:
+        """Of a queue that lacks what is released: it may have been trimmed since."""
+        cursor = self.sorter.stores.cursors.get(audit.queue)
+        if cursor is not None:
+            audit.trimmed_through = cursor.floor
 
     def _is_stuck(self, audit: QueueAudit) -> bool:
         """Whether the slot behind the position, as it is now, is taken."""
@@ -111,8 +110,8 @@ class Standing:
     def _advance(self, audit: QueueAudit) -> str:
         try:
             audit.position = self.sorter.advance(audit.queue).new
-        except StreamSortError as error:
-            return str(error)
+        except Exception as error:  # noqa: BLE001  # I7: one queue's trouble keeps no other one from being repaired
+            return str(named_error(audit.queue, error))
         return ""
 
     def _add_consumers(
@@ -124,14 +123,40 @@ class Standing:
                 row = rows.get(name)
                 seq = first_checkpoint(consumer.start, cursor) if row is None else row.seq
                 # The position was read first; it may have moved on, and the consumer with it.
-                if seq > cursor.position and (row is None or seq <= self.sorter.position(name)):
+                if seq > cursor.position and (row is None or self._has_reached(queues[name], seq)):
                     seq = cursor.position
                 queues[name].checkpoints[consumer.name] = seq
+
+    def _has_reached(self, audit: QueueAudit, seq: int) -> bool:
+        """Whether the position is at a seq by now, or nobody can tell."""
+        (answer,) = _tried(lambda one: seq <= self.sorter.position(one.queue), [audit])
+        return answer is not False
 
 
 def _each(work: Callable[[Given], Answer], given: Iterable[Given]) -> list[Answer]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(work, given))
+
+
+def _tried(work: Callable[[QueueAudit], Answer], given: Iterable[QueueAudit]) -> list[Answer | None]:
+    """The answers; an error in one queue, also one that nobody foresaw, is noted there and stops no other."""
+
+    def tried(audit: QueueAudit) -> Answer | None:
+        try:
+            return work(audit)
+        except StoreMisconfigured:
+            # No queue can escape it.
+            raise
+        except Exception as error:  # noqa: BLE001  # I7
+            audit.error = audit.error or str(named_error(audit.queue, error))
+            return None
+
+    return _each(tried, given)
+
+
+def _tried_if(is_so: Callable[[QueueAudit], bool], given: Iterable[QueueAudit]) -> list[QueueAudit]:
+    audits = list(given)
+    return [audit for audit, answer in zip(audits, _tried(is_so, audits), strict=True) if answer]
 
 
 def check_known(wanted: Iterable[str], queues: Mapping[str, QueueAudit]) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stream_sort.core.message import MAX_SEQ, MIN_SEQ
 from stream_sort.core.withdrawal import is_kept_aside
-from stream_sort.errors import AccessDenied
+from stream_sort.errors import AccessDenied, StreamSortError, named_error
 from stream_sort.replay.access import PATIENCE
 from stream_sort.replay.audit.runs import RunCollector
 from stream_sort.replay.export.lines import KEYS
@@ -52,7 +52,8 @@ class Stretch:
 class TableSurvey:
     """Reads the keys of all items, or of those of some queues; `rate` keeps the whole job to so many read units.
 
-    `no_slot` tells by queue, once the runs are known, how many items are in no slot.
+    `no_slot` tells by queue, once the runs are known, how many items are in no slot, and `failed` why a queue that was
+    named could not be read.
     """
 
     access: TableAccess
@@ -60,14 +61,16 @@ class TableSurvey:
     consistent: bool = True
     rate: Rate | None = None
     no_slot: Counter[str] = field(default_factory=Counter, compare=False)
+    failed: dict[str, str] = field(default_factory=dict, compare=False)
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """The runs that each task has found, as it ends."""
         from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         stretches = self._stretches(spark.sparkContext.defaultParallelism)
-        for runs, no_slot in run_parts(spark, stretches, self._look):
+        for runs, no_slot, failed in run_parts(spark, stretches, self._look):
             self.no_slot.update(no_slot)
+            self.failed.update(failed)
             yield runs
 
     def _stretches(self, cores: int) -> list[Stretch]:
@@ -77,20 +80,27 @@ class TableSurvey:
         count = max(2 * cores, min(MOST_SEGMENTS, _table_bytes(self.access) // SEGMENT_BYTES))
         return [Stretch(segment, count) for segment in range(count)]
 
-    def _look(self, stretch: Stretch) -> tuple[pa.RecordBatch, Counter[str]]:
-        found, no_slot = RunCollector(), Counter[str]()
-        for page in self._pages(stretch):
-            found.take(keys_batch(page.items, self.access.keys, no_slot))
-            if self.rate is not None:
-                self.rate.used(page.units)
-        return found.runs(), no_slot
+    def _look(self, stretch: Stretch) -> tuple[pa.RecordBatch, Counter[str], dict[str, str]]:
+        found, no_slot, failed = RunCollector(), Counter[str](), dict[str, str]()
+        for queue in stretch.queues or (None,):
+            try:
+                for page in self._pages(stretch, queue):
+                    found.take(keys_batch(page.items, self.access.keys, no_slot))
+                    if self.rate is not None:
+                        self.rate.used(page.units)
+            except StreamSortError:
+                # Spark tries again.
+                raise
+            except Exception as error:
+                if queue is None:
+                    raise
+                # I7: a bug that one queue meets keeps no other from being audited.
+                failed[queue] = str(named_error(queue, error))
+        return found.runs(), no_slot, failed
 
-    def _pages(self, stretch: Stretch) -> Iterator[RawPage]:
+    def _pages(self, stretch: Stretch, queue: str | None) -> Iterator[RawPage]:
         pages = self.access.pages(consistent=self.consistent)
-        if not stretch.queues:
-            yield from pages.keys_in(stretch.segment, stretch.segments)
-        for queue in stretch.queues:
-            yield from pages.keys_of(queue)
+        return pages.keys_in(stretch.segment, stretch.segments) if queue is None else pages.keys_of(queue)
 
 
 def _table_bytes(access: TableAccess) -> int:
