@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from stream_sort.aws_lambda.receipts import is_own_fault
 from stream_sort.aws_lambda.sqs_client import make_sqs_client
 from stream_sort.errors import StoreUnavailable
 
@@ -32,12 +33,18 @@ class DeadLetterQueue:
         """Keep a record of Kinesis; StoreUnavailable if it could not be kept, and must come again.
 
         One that SQS does not take, such as one over its size, is named: the stream has it until its retention is over.
+        Unless it may yet be stored: then it has to come again.
         """
         place = {"stream": str(record.get("eventSourceARN")), "record": str(record.get("eventID"))}
         body, encoding = _body(record["kinesis"]["data"])
         facts = {"source": "kinesis", "error": type(error).__name__, "reason": _plain(str(error)), **place}
         try:
             if not body or not self._send(body, facts | {"encoding": encoding}):
+                if not is_own_fault(error):
+                    raise StoreUnavailable(
+                        f"record {place['record']} is too large for {self._url}, and may yet be stored",
+                        operation="SendMessage",
+                    )
                 data = record["kinesis"]["data"]
                 size = len(data) * 3 // 4 - data.count("=")
                 self._send(json.dumps({"omitted_bytes": size} | place), facts | {"encoding": "none"})

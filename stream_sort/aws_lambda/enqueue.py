@@ -13,7 +13,7 @@ from stream_sort.aws_lambda.http_api import answer_request
 from stream_sort.aws_lambda.parcels import Parcel, parcels_of
 from stream_sort.aws_lambda.receipts import Receipts, is_own_fault, put, told
 from stream_sort.aws_lambda.shapes import Shape, messages_in, shape_of
-from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError
+from stream_sort.errors import InvalidInput, SequenceConflict, StoreMisconfigured, StreamSortError
 
 if TYPE_CHECKING:
     from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
@@ -80,12 +80,13 @@ class Enqueue:
     def _answer_kinesis(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Everything from the first record that may yet be stored comes again.
 
-        A record that never will be must not hold its shard, and Kinesis has no place for it: it is kept in the dead
-        letters. Without any, all that is left of it is its sequence number in the log.
+        A record that never will be, or not before somebody has put its queue right, must not hold its shard, and
+        Kinesis has no place for it: it is kept in the dead letters. Without any, all that is left of one that never
+        will be is its sequence number in the log.
         """
         parcels = parcels_of(event, Shape.KINESIS, self._keys)
         failures = self._deliver(parcels, context)
-        again = {name: error for name, error in failures.items() if not is_own_fault(error)}
+        again = {name: error for name, error in failures.items() if not self._may_be_set_aside(error)}
         # What lies behind the first of them comes again anyway.
         passed = takewhile(lambda one: one[0].name not in again, zip(parcels, event["Records"], strict=True))
         again |= self._set_aside({one.name: record for one, record in passed if one.name in failures}, failures)
@@ -94,6 +95,16 @@ class Enqueue:
             raise again[parcels[0].name]
         first = next((parcel.name for parcel in parcels if parcel.name in again), None)
         return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
+
+    def _may_be_set_aside(self, error: StreamSortError) -> bool:
+        """Return True where to try a record again is no use, and would only hold up other queues.
+
+        What no queue can escape is put right in one place, and then helps all records: they wait for it.
+        """
+        if is_own_fault(error):
+            return True
+        is_of_one_queue = not error.retryable and not isinstance(error, StoreMisconfigured)
+        return self._dead_letters is not None and is_of_one_queue
 
     def _set_aside(self, records: dict[str, Any], failures: dict[str, StreamSortError]) -> dict[str, StreamSortError]:
         """Keep records in the dead letters; the errors of those that could not be kept."""

@@ -10,9 +10,10 @@ import boto3
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from stream_sort import StoreUnavailable, StreamSorter
+from stream_sort import StoreUnavailable, StreamSorter, StreamSortError
 from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
 from stream_sort.aws_lambda.enqueue import Enqueue
+from tests.functional.conftest import TUNING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,6 +113,35 @@ def test_a_record_that_could_not_be_kept_comes_again(enqueue: Any, sqs: Any, sor
     assert sorter.position("q") == 1
     with pytest.raises(StoreUnavailable, match="could not be kept"):
         enqueue(kinesis(b"poison"))
+
+
+def test_i7_a_queue_that_lost_its_cursor_row_holds_up_no_shard(
+    enqueue: Any, sqs: Any, sorter: StreamSorter, dynamo: Table
+) -> None:
+    StreamSorter(client=dynamo.client, **TUNING).put_many({"queue": "lost", "seq": seq} for seq in range(3))
+    dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "lost"}})
+    event = kinesis({"queue": "lost", "seq": 3}, {"queue": "good", "seq": 0})
+    assert failed(enqueue(event)) == []
+    assert sorter.position("good") == 0
+    ((body, told),) = kept(sqs)
+    assert (json.loads(body), told["error"]) == ({"queue": "lost", "seq": 3}, "CursorLost")
+
+
+def test_a_record_that_may_yet_be_stored_comes_again_where_no_queue_takes_it(
+    enqueue: Any, sqs: Any, dynamo: Table
+) -> None:
+    StreamSorter(client=dynamo.client, **TUNING).put_many({"queue": "lost", "seq": seq} for seq in range(3))
+    dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "lost"}})
+    large = [{"queue": "lost", "seq": seq, "text": "x" * 390_000} for seq in (3, 4, 5)]
+    assert failed(enqueue(kinesis({"queue": "good", "seq": 0}, large))) == ["1"]
+    assert kept(sqs) == []
+
+
+def test_what_somebody_must_put_right_for_all_queues_comes_again(enqueue: Any, sqs: Any, dynamo: Table) -> None:
+    dynamo.client.delete_table(TableName="Items")
+    with pytest.raises(StreamSortError):
+        enqueue(kinesis({"queue": "q", "seq": 0}))
+    assert kept(sqs) == []
 
 
 def test_what_comes_again_anyway_is_not_kept_twice(enqueue: Any, sqs: Any, dynamo: Table) -> None:
