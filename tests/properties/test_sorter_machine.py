@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from stream_sort import NotReleased, QueueNotFound, StreamSorter, Sweeper, Trimmed
+from stream_sort import NotReleased, NotWithdrawn, QueueNotFound, StreamSorter, Sweeper, Trimmed
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import beside
 
@@ -29,6 +29,8 @@ class SorterMachine(RuleBasedStateMachine):
         self.late: dict[tuple[str, int], dict[str, Any]] = {}
         self.released = {"a": -1, "b": -1}
         self.floors = {"a": -1, "b": -1}
+        self.withdrawn: dict[str, list[dict[str, Any]]] = {"a": [], "b": []}
+        self.known: set[str] = set()
 
     def end(self, queue: str) -> int:
         end = -1
@@ -37,7 +39,8 @@ class SorterMachine(RuleBasedStateMachine):
         return end
 
     def begun(self) -> list[tuple[str, dict[int, dict[str, Any] | None]]]:
-        return [(queue, slots) for queue, slots in self.slots.items() if slots]
+        self.known.update(queue for queue, slots in self.slots.items() if slots)
+        return [(queue, slots) for queue, slots in self.slots.items() if queue in self.known]
 
     def expect(self, document: dict[str, Any]) -> str:
         queue, seq = document["queue"], document["seq"]
@@ -87,6 +90,20 @@ class SorterMachine(RuleBasedStateMachine):
         assert list(self.sorter.skip(queue, seqs).skipped) == missing
         self.slots[queue] |= dict.fromkeys(missing)
 
+    @rule(queue=QUEUES, seq=SEQS, by_another=st.booleans())
+    def withdraw(self, queue: str, seq: int, *, by_another: bool) -> None:
+        slots, sorter = self.slots[queue], beside(self.sorter) if by_another else self.sorter
+        can_be = seq - 1 > self.end(queue) and seq - 1 not in slots
+        if can_be and slots.get(seq) is not None:
+            document = slots.pop(seq)
+            assert repr(sorter.withdraw(queue, seq).message) == repr(document)
+            self.withdrawn[queue].append(document)
+        elif seq > self.end(queue) and seq not in slots and seq in [one["seq"] for one in self.withdrawn[queue]]:
+            assert sorter.withdraw(queue, seq) in sorter.withdrawn(queue)
+        else:
+            with pytest.raises((NotWithdrawn, QueueNotFound)):
+                sorter.withdraw(queue, seq)
+
     @rule(seconds=st.sampled_from([1, 30, 61]))
     def sweep(self, seconds: int) -> None:
         self.clock.move(seconds)
@@ -128,6 +145,12 @@ class SorterMachine(RuleBasedStateMachine):
             for question in (self.sorter.read, self.sorter.gaps, self.sorter.explain):
                 with pytest.raises(QueueNotFound):
                     question(queue)
+
+    @invariant()
+    def i5_what_was_withdrawn_is_kept(self) -> None:
+        for queue, _ in self.begun():
+            kept = sorted(self.sorter.withdrawn(queue), key=lambda one: one.number)
+            assert repr([one.message for one in kept]) == repr(self.withdrawn[queue])
 
     @invariant()
     def gaps_are_what_is_missing(self) -> None:

@@ -84,6 +84,8 @@ CREDENTIAL_ERRORS = (
     UnknownCredentialError,
 )
 INVALID = "ValidationException"
+# Why a transaction was cancelled: one of its conditions did not hold.
+REFUSED = "ConditionalCheckFailed"
 # What DynamoDB says of a table whose own keys have other names or types. What it says of a value under the key
 # of an index is the fault of one message.
 OTHER_KEYS = re.compile(

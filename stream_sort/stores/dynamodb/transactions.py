@@ -18,7 +18,7 @@ from stream_sort.errors import (
     TransactionTooLarge,
     TryLater,
 )
-from stream_sort.stores.dynamodb.errors import DENIED_CODES, INVALID, ITEM_TOO_LARGE, code_of, said_of
+from stream_sort.stores.dynamodb.errors import DENIED_CODES, INVALID, ITEM_TOO_LARGE, REFUSED, code_of, said_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from stream_sort.core.batch import Effect
     from stream_sort.stores.dynamodb.calls import Calls, Reply
 
-REFUSED = "ConditionalCheckFailed"
 # What IAM calls the parts of a transaction.
 ACTIONS = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
 # Within ValidationException only, and from the beginning of its sentence: fields may have any name.

@@ -10,7 +10,7 @@ from stream_sort.core.withdrawal import Withdrawal, partition_of
 from stream_sort.errors import AccessDenied, StoreError
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursors import count_is_old
-from stream_sort.stores.dynamodb.transactions import REFUSED
+from stream_sort.stores.dynamodb.errors import REFUSED
 from stream_sort.stores.dynamodb.values import Wire, decode, int_at, text_at
 
 if TYPE_CHECKING:
