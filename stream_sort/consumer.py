@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stream_sort.core.consumption import LATEST, Checkpoint, DeadLetter, Wake, first_checkpoint
+from stream_sort.core.consumption import LATEST, DeadLetter, Wake, first_checkpoint
 from stream_sort.core.message import check_queue, check_seq, is_text
 from stream_sort.core.precaution import Shift
 from stream_sort.core.records import Cursor
@@ -22,13 +22,14 @@ from stream_sort.errors import (
     StreamSortError,
 )
 from stream_sort.letters import Letters
-from stream_sort.resetter import Resetter, Target
+from stream_sort.resetter import Resetter, Target, time_of
 from stream_sort.verdict import no_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime, timedelta
 
-    from stream_sort.core.consumption import Parked, Reset, Served
+    from stream_sort.core.consumption import Checkpoint, Parked, Reset, Served
     from stream_sort.desk import Desk
     from stream_sort.registrar import Registrar
 
@@ -165,23 +166,30 @@ class Consumer:
         """
         self._registrar.retire(self.name)
 
-    def reset(
+    def reset(  # noqa: PLR0913  # each is a keyword with a default
         self,
         to: str | int | None = None,
         *,
         by: int | None = None,
+        to_time: float | datetime | None = None,
+        by_duration: float | timedelta | None = None,
         queues: Iterable[str] | None = None,
         force: bool = False,
         dry_run: bool = False,
     ) -> list[Reset]:
         """Set the checkpoints elsewhere: to "earliest", "latest" or the seq to come next, or `by` so many messages.
 
+        Or `to_time`, in seconds since the epoch, or `by_duration`, so many seconds ago: then every message comes
+        again that arrived at or after that time, and, where messages came out of order, some that arrived before.
+
         In all queues or in those named, within what is released and not trimmed; returns what was changed, or would be.
         ConsumerActive, and nothing is changed, if it committed there within 5 minutes, unless forced. What lies
-        between comes again, or is passed over; a queue that was parked is so no longer, dead letters stay.
+        between comes again, with `batch.replayed`, or is passed over; a queue that was parked is so no longer, dead
+        letters stay.
         """
         resetter = Resetter(self._desk)
-        plan = list(resetter.plan(Target.of(to, by), queues))
+        time = time_of(to_time, by_duration, self._desk.clock())
+        plan = list(resetter.plan(Target.of(to, by, time), queues))
         if dry_run:
             return [planned for planned, _ in plan]
         if not force:
@@ -210,7 +218,7 @@ class Consumer:
     def _pass_over(self, row: Checkpoint, parked: Parked, reason: str) -> bool:
         last = self._last_given_up(parked)
         desk, now = self._desk, self._desk.clock()
-        new = Checkpoint(row.consumer, row.queue, last, row.version + 1, desk.new_run(), now)
+        new = row.moved(last, desk.new_run(), now)
         letter = DeadLetter(row.queue, parked.seq, parked.error, parked.attempts, now, discarded=reason)
         if not desk.control.commit(row, new, dead=letter).put(new):
             return False

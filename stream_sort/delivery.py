@@ -166,11 +166,17 @@ class Delivery:
             return self._start_over()
         documents = tuple(item.document for item in messages)
         attempt = attempts + 1 if len(seqs) == 1 else 1
-        return self._settle(Batch(row.queue, row.seq, through, documents, seqs, attempt))
+        replayed = row.is_replay(through)
+        return self._settle(Batch(row.queue, row.seq, through, documents, seqs, attempt, replayed=replayed))
 
     def _read(self, row: Checkpoint) -> Sequence[Item]:
-        """Return the next chunk, whole: a hole in a released range is never passed over. Empty if overtaken."""
+        """Return the next chunk, whole: a hole in a released range is never passed over. Empty if overtaken.
+
+        It has messages that the consumer had been past before a reset, or others, never both.
+        """
         after, position = row.seq, self._place.position
+        if row.replayed_through is not None and after < row.replayed_through:
+            position = min(position, row.replayed_through)
         items = self._desk.sorter.stores.items.page(self._wake.queue, after, position, self._chunk.size).items
         end = run_through(after, [item.seq for item in items])
         if end == after:

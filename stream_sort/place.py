@@ -90,7 +90,7 @@ class Place:
     ) -> bool:
         """Move on, on condition that nobody else did; a write of our own that was sent twice is ours."""
         old = self.standing_row()
-        new = Checkpoint(old.consumer, old.queue, seq, old.version + 1, self._run, self._desk.clock(), parked)
+        new = old.moved(seq, self._run, self._desk.clock(), parked)
         commit = self._desk.control.commit(old, new, effects, dead)
         if commit.put(new):
             self.row, self.trouble = new, None

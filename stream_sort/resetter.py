@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from stream_sort.arrivals import Arrivals
 from stream_sort.core.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint
 from stream_sort.core.message import check_queue, check_seq
+from stream_sort.core.times import is_time
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, QueueNotFound, SettingsError, shown
 from stream_sort.proof import find_row
 
@@ -25,16 +28,22 @@ RUN_PREFIX = "reset:"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to: "earliest", "latest", the seq to be delivered next, or so many messages on (or back, below 0)."""
+    """Where to: "earliest", "latest", the seq to come next, so many messages on (or back, below 0), or a time."""
 
     to: str | None = None
     by: int | None = None
+    time: float | None = None
 
     @classmethod
-    def of(cls, to: str | int | None, by: int | None) -> Target:
-        """A usable target: one of the two."""
-        if (to is None) is (by is None):
-            raise InvalidInput("a reset goes to 'earliest', 'latest' or a seq, or by a number of messages: give one")
+    def of(cls, to: str | int | None, by: int | None, time: float | None = None) -> Target:
+        """A usable target: one of the three."""
+        if [to, by, time].count(None) != 2:  # noqa: PLR2004  # all but one
+            raise InvalidInput(
+                "a reset goes to 'earliest', 'latest' or a seq, by a number of messages, to a time or by a duration: "
+                "give one of them"
+            )
+        if time is not None:
+            return cls(time=time)
         if by is not None:
             return cls(by=check_seq(by, "by"))
         try:
@@ -43,10 +52,12 @@ class Target:
             problem = f"a reset to {shown(to)} cannot be; it must be 'earliest', 'latest' or a seq"
             raise InvalidInput(problem) from None
 
-    def checkpoint(self, old: int, cursor: Cursor) -> int:
+    def checkpoint(self, old: int, cursor: Cursor, arrivals: Arrivals) -> int:
         """The checkpoint to set; never before what there is to read, nor beyond what is released."""
         if self.by is not None:
             wanted = old + self.by
+        elif self.time is not None:
+            wanted = arrivals.checkpoint(cursor, self.time)
         elif self.to == EARLIEST:
             wanted = cursor.start
         elif self.to == LATEST:
@@ -93,7 +104,10 @@ class Resetter:
         desk = self.desk
         version = 0 if there is None else there.version + 1
         run = RUN_PREFIX + desk.new_run()
-        new = Checkpoint(desk.terms.name, planned.queue, planned.new, version, run, desk.clock())
+        replayed = _replayed_through(there, planned.new)
+        new = Checkpoint(
+            desk.terms.name, planned.queue, planned.new, version, run, desk.clock(), replayed_through=replayed
+        )
         done = desk.control.create(new) if there is None else desk.control.commit(there, new)
         return new if done.put(new) else None
 
@@ -107,7 +121,8 @@ class Resetter:
     def _planned(self, consumer: Subscription, target: Target, row: Cursor, there: Checkpoint | None) -> Reset:
         old = first_checkpoint(consumer.start, row) if there is None else there.seq
         active = not consumer.ready or _is_active(there, self.desk.clock())
-        return Reset(row.queue, old, target.checkpoint(old, row), row.position, active)
+        new = target.checkpoint(old, row, Arrivals(self.desk.sorter.stores.items))
+        return Reset(row.queue, old, new, row.position, active)
 
     def _subscription(self) -> Subscription:
         known = self.desk.control.consumers()
@@ -140,3 +155,34 @@ def _is_active(there: Checkpoint | None, now: float) -> bool:
     if there.parked is not None and there.parked.next_try is None:
         return False
     return now - there.committed_at < ACTIVE
+
+
+def _replayed_through(there: Checkpoint | None, seq: int) -> int | None:
+    """How far a consumer had come in a queue, if that is beyond a seq; a checkpoint that nobody committed tells not."""
+    if there is None or (there.version == 0 and there.committed_at is None):
+        return None
+    furthest = max(there.seq, there.seq if there.replayed_through is None else there.replayed_through)
+    return furthest if furthest > seq else None
+
+
+def time_of(to_time: object, by_duration: object, now: float) -> float | None:
+    """A time in seconds since the epoch, given as it is or as so long ago; None if neither is. InvalidInput."""
+    if to_time is not None and by_duration is not None:
+        raise InvalidInput("a reset goes to a time or by a duration: give one of them")
+    if by_duration is not None:
+        seconds = by_duration.total_seconds() if isinstance(by_duration, timedelta) else by_duration
+        if not is_time(seconds) or seconds <= 0:  # type: ignore[operator]  # a number by now
+            raise InvalidInput(f"by_duration is so many seconds ago, above 0, or a timedelta; not {shown(by_duration)}")
+        return now - float(seconds)  # type: ignore[arg-type]  # as above
+    if to_time is None:
+        return None
+    if isinstance(to_time, datetime):
+        if to_time.tzinfo is None:
+            raise InvalidInput(f"to_time is {shown(to_time)}, which has no time zone; give one, such as timezone.utc")
+        to_time = to_time.timestamp()
+    if isinstance(to_time, int | float) and to_time > now:
+        problem = f"to_time {shown(to_time)} lies ahead; it is in seconds since the epoch. For all that is to come: "
+        raise InvalidInput(problem + "reset to 'latest'")
+    if not is_time(to_time):
+        raise InvalidInput(f"to_time is a time in seconds since the epoch or a datetime, not {shown(to_time)}")
+    return float(to_time)  # type: ignore[arg-type]  # a number by now

@@ -10,6 +10,7 @@ import typer
 from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, moment, some_of
 from stream_sort.cli.connection import Connection, NoConsumers, connected
 from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.cli.moments import seconds_of, time_of
 from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_json, say, show_table, tell
 from stream_sort.cli.overview import consumers_of, cursor_rows, lag_of, require_known
 from stream_sort.core.consumption import EARLIEST, LATEST
@@ -25,6 +26,13 @@ To = Annotated[
     str | None, typer.Option("--to", metavar="earliest|latest|SEQ", help="Where to go on; SEQ is the next to come.")
 ]
 By = Annotated[int | None, typer.Option("--by", metavar="N", help="So many messages on, or back: --by -10.")]
+ToTime = Annotated[
+    str | None,
+    typer.Option("--to-time", metavar="TIME", help="What arrived since then: 2026-11-01T12:00Z, with a time zone."),
+]
+ByDuration = Annotated[
+    str | None, typer.Option("--by-duration", metavar="DURATION", help="What arrived in so long: 90s, 15m, 2h, 1d12h.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Force = Annotated[bool, typer.Option("--force", help="Even while the consumer is at work.")]
 
@@ -75,6 +83,8 @@ def reset(  # noqa: PLR0913  # each is an option
     everything: Everything = False,
     to: To = None,
     by: By = None,
+    to_time: ToTime = None,
+    by_duration: ByDuration = None,
     dry_run: DryRun = False,
     force: Force = False,
     yes: Yes = False,
@@ -82,17 +92,19 @@ def reset(  # noqa: PLR0913  # each is an option
 ) -> None:
     """Let a consumer go on elsewhere.
 
-    What lies between comes again, or is passed over. Refused while the consumer is at work on one of these queues: it
-    committed there within the last 5 minutes. Goes no further back than what is stored, and no further on than what is
-    released. A queue that was parked is so no longer; dead letters stay.
+    What lies between comes again, or is passed over. To a time, or by a duration: all that arrived since then comes
+    again, and some that arrived before, where messages came out of order. Refused while the consumer is at work on one
+    of these queues: it committed there within the last 5 minutes. Goes no further back than what is stored, and no
+    further on than what is released. A queue that was parked is so no longer; dead letters stay.
 
     Example: stream-sort consumers reset ada --consumer billing --to earliest --dry-run
     """
-    if (to is None) is (by is None):
-        raise InvalidInput("give --to or --by: --to earliest, --to latest, --to SEQ, or --by N; one of them")
+    if [to, by, to_time, by_duration].count(None) != 3:  # noqa: PLR2004  # all but one
+        raise InvalidInput("give one of --to earliest|latest|SEQ, --by N, --to-time TIME and --by-duration DURATION")
+    time = _time(connection, to_time, by_duration)
     names = _names(connection, Choice.of(queues, match, everything=everything))
     consumer = connection.consumer()
-    done = consumer.reset(to, by=by, queues=names, dry_run=True)
+    done = consumer.reset(to, by=by, to_time=time, queues=names, dry_run=True)
     if done and dry_run:
         tell(_plan(consumer.name, done))
     elif done:
@@ -102,7 +114,7 @@ def reset(  # noqa: PLR0913  # each is an option
 
             raise ConsumerActive(consumer.name, active[0], others=len(active) - 1, seconds=ACTIVE)
         confirm(_plan(consumer.name, done), yes)
-        done = consumer.reset(to, by=by, queues=[one.queue for one in done], force=force)
+        done = consumer.reset(to, by=by, to_time=time, queues=[one.queue for one in done], force=force)
     if not done and not as_json:
         tell(f"nothing to reset: every checkpoint is there already{_out_of_reach(connection, names, to)}")
     _show_resets(done, as_json=as_json)
@@ -119,8 +131,8 @@ def retire(
 ) -> None:
     """Take a consumer off the list, once nothing runs it.
 
-    Nobody waits for it any more, and trim may pass it. Its checkpoints stay; run again under its name, it goes on where
-    it was.
+    Nobody waits for it any more, and trim may pass it. Its checkpoints stay; run again under its name, it is registered
+    again, within a minute, and goes on where it was.
 
     Example: stream-sort consumers retire billing --yes
     """
@@ -193,6 +205,13 @@ def _cells(one: Reader) -> tuple[str | int | Styled, ...]:
     parked, dead = (Styled(f"{count:,}", "red" if count else "") for count in (one.parked, one.dead))
     times = moment(one.since), moment(one.committed_at)
     return one.consumer, one.start, times[0], one.queues, one.behind, one.lag, parked, dead, times[1]
+
+
+def _time(connection: Connection, to_time: str | None, by_duration: str | None) -> float | None:
+    """One time for the plan and for what is done: a duration counts from now."""
+    if by_duration is not None:
+        return connection.sorter.clock() - seconds_of(by_duration)
+    return None if to_time is None else time_of(to_time)
 
 
 def _names(connection: Connection, choice: Choice) -> list[str] | None:

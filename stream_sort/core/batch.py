@@ -115,7 +115,8 @@ class Batch:
     """Messages of one queue, in order, nothing missing; skipped seqs are left out. It cannot be changed.
 
     It covers `(after, through]`. `attempt` counts how often the handler is given a message by itself, this time
-    included; it is 1 for a batch of several.
+    included; it is 1 for a batch of several. `replayed` says that the consumer had been past these messages before it
+    was reset: it has had them before, unless they were passed over.
     """
 
     queue: str
@@ -125,6 +126,7 @@ class Batch:
     seqs: tuple[int, ...]
     attempt: int = 1
     transaction: Transaction = field(default_factory=Transaction)
+    replayed: bool = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.messages)

@@ -59,6 +59,7 @@ class Checkpoint:
     """How far a consumer is in a queue: everything up to `seq` is done.
 
     `version` counts every change and `run` names who made it: a commit succeeds only on the version it read.
+    `replayed_through` is how far it had come before it was reset, until it is there again.
     """
 
     consumer: str
@@ -68,6 +69,16 @@ class Checkpoint:
     run: str = ""
     committed_at: float | None = None
     parked: Parked | None = None
+    replayed_through: int | None = None
+
+    def moved(self, seq: int, run: str, now: float, parked: Parked | None = None) -> Checkpoint:
+        """Return the row that a commit puts in its place."""
+        left = self.replayed_through if self.replayed_through is not None and self.replayed_through > seq else None
+        return Checkpoint(self.consumer, self.queue, seq, self.version + 1, run, now, parked, left)
+
+    def is_replay(self, through: int) -> bool:
+        """Return True if the consumer had been past these messages before it was reset."""
+        return self.replayed_through is not None and through <= self.replayed_through
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,8 @@ class ControlStoreContract:
         for number, parked in enumerate((None, PARKED, never)):
             queue = ["#", "q#dead", "ü" * 512][number]
             mine = replace(parked, queue=queue) if parked else None
-            row = Checkpoint("b.i-l_l", queue, 2**63 - 1 - number, 7, "run", NOW, mine)
+            replayed = None if number == 0 else 2**63 - number
+            row = Checkpoint("b.i-l_l", queue, 2**63 - 1 - number, 7, "run", NOW, mine, replayed)
             assert bench.control.create(row).won
             assert bench.control.standing("b.i-l_l", queue).checkpoint == row
 

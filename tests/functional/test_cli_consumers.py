@@ -167,8 +167,8 @@ def test_without_a_control_table_a_trim_wants_to_hear_that_there_are_no_consumer
     ("arguments", "code", "told"),
     [
         (["consumers", "reset", "--to", "earliest"], 2, "which queues?"),
-        (["consumers", "reset", "ada"], 2, "give --to or --by"),
-        (["consumers", "reset", "ada", "--to", "1", "--by", "1"], 2, "give --to or --by"),
+        (["consumers", "reset", "ada"], 2, "give one of --to earliest"),
+        (["consumers", "reset", "ada", "--to", "1", "--by", "1"], 2, "give one of --to earliest"),
         (["consumers", "reset", "ada", "--to", "noon"], 2, "it must be 'earliest', 'latest' or a seq"),
         (["consumers", "reset", "eve", "--to", "latest"], 1, "queue 'eve' has no cursor"),
         (["consumers", "reset", "ada", "--to", "0", "--consumer", "x"], 1, "no consumer 'x' is registered"),
@@ -200,3 +200,34 @@ def test_a_hostile_queue_name_reaches_no_terminal(desk: OperatorDesk) -> None:
     raw = desk.run("consumers", "reset", name, "--by", "-9", "--dry-run", "--json").stdout
     assert "\u202e" not in raw
     assert json.loads(raw)[0]["queue"] == name
+
+
+@pytest.mark.parametrize("back", [("--by-duration", "1h"), ("--to-time", "2020-01-01T00:00Z")], ids=lambda it: it[0])
+def test_a_reset_by_time_brings_back_what_arrived_since(desk: OperatorDesk, back: tuple[str, str]) -> None:
+    assert desk.run("consumers", "reset", "ada", *back, "--yes").exit_code == 0
+    assert checkpoints(desk) == (-1, 1)
+    assert desk.consumer.catch_up("ada") == 4
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "told"),
+    [
+        ("--to-time", "2026-11-01T12:00", "has no time zone; write it as 2026-11-01T12:00Z"),
+        ("--to-time", "yesterday", "'yesterday' is no time; write one as 2026-11-01T12:00Z"),
+        ("--to-time", "9999-01-01T00:00Z", "lies ahead"),
+        ("--by-duration", "2 hours", "is no duration; write one as 90s, 15m, 2h or 1d12h"),
+        ("--by-duration", "", "is no duration"),
+        ("--by-duration", "0s", "is no time at all"),
+    ],
+)
+def test_what_is_no_time_is_told_in_one_line(desk: OperatorDesk, option: str, text: str, told: str) -> None:
+    done = desk.run("consumers", "reset", "ada", option, text, "--yes")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert checkpoints(desk) == (3, 1)
+
+
+def test_a_reset_takes_one_target(desk: OperatorDesk) -> None:
+    for target in ((), ("--to", "latest", "--by-duration", "1h"), ("--to-time", "2020-01-01T00:00Z", "--by", "1")):
+        done = desk.run("consumers", "reset", "ada", *target, "--yes")
+        assert "give one of --to earliest|latest|SEQ, --by N, --to-time TIME and --by-duration DURATION" in done.stderr

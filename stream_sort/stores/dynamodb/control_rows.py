@@ -61,6 +61,7 @@ class CheckpointRow(ControlRow):
     attempts = NumberAttribute(null=True)
     next_try = NumberAttribute(null=True)
     damaged = BooleanAttribute(null=True)
+    replayed_through = NumberAttribute(null=True)
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> CheckpointRow:
@@ -73,6 +74,7 @@ class CheckpointRow(ControlRow):
             version=checkpoint.version,
             run=checkpoint.run,
             committed_at=_millis(checkpoint.committed_at),
+            replayed_through=checkpoint.replayed_through,
         )
         if checkpoint.parked is not None:
             row.park(checkpoint.parked)
@@ -88,6 +90,8 @@ class CheckpointRow(ControlRow):
 
     def checkpoint(self) -> Checkpoint:
         """The checkpoint of a row."""
+        # pynamodb's types do not say that an attribute may be absent.
+        replayed: float | None = cast("float | None", self.replayed_through)
         return Checkpoint(
             self.consumer,
             self.queue,
@@ -96,6 +100,7 @@ class CheckpointRow(ControlRow):
             self.run,
             _seconds(self.committed_at),
             self.parked(),
+            None if replayed is None else int(replayed),
         )
 
     def parked(self) -> Parked | None:

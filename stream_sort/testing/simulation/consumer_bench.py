@@ -12,6 +12,7 @@ from stream_sort.errors import (
     InternalError,
     MissingItems,
     NotParked,
+    QueueDamaged,
     StoreUnavailable,
     Trimmed,
     TryLater,
@@ -166,6 +167,7 @@ class ConsumerBench(Bench):
             (isinstance(error, StoreUnavailable) and attempt.unavailable > 0)
             or (isinstance(error, CursorLost) and error.queue in self.oracle.lost)
             or (isinstance(error, CheckpointConflict | NotParked) and attempt.operation.name != "process")
+            or (isinstance(error, QueueDamaged) and (was_retired or error.queue in self.oracle.lost))
             or (isinstance(error, InternalError) and error.queue in self._stumbled)
             or isinstance(error, Trimmed)
         )
