@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.core.gaps import Gap, length
-from stream_sort.core.message import MAX_SEQ
 from stream_sort.core.policy import MAX_GAP
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class GapWalk:
         """Yield the gaps that are due, the lowest first; holds no more than one page and the gaps in it."""
         more, after = True, self._cursor.position
         while more:
-            page = self._items.page(self._cursor.queue, after, MAX_SEQ, PAGE)
+            page = self._items.arrivals(self._cursor.queue, after, PAGE)
             more = page.more
             for item in page.items:
                 after = item.seq

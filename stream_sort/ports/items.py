@@ -88,3 +88,10 @@ class ItemStore(Protocol):
         15. At most `limit`, and none outside the range; a late message is kept, even if it comes meanwhile. It goes as
             far as it says: what is not kept up to there is gone.
         """
+
+    def arrivals(self, queue: str, after: int, limit: int) -> Page:
+        """Show when what is stored after `after` arrived, and what is a tombstone; documents are left out.
+
+        16. Ascending, at most `limit`, nothing left out between them, as current as `look`; whatever a document holds
+            cannot make it fail.
+        """

@@ -137,6 +137,15 @@ class MemoryItemStore:
             chosen = held.seqs[start : min(stop, start + limit)]
             return Page(tuple(_copy(held.slots[seq]) for seq in chosen), start + limit < stop)
 
+    def arrivals(self, queue: str, after: int, limit: int) -> Page:
+        """See ItemStore."""
+        with self._tables.lock:
+            held = self._tables.queue(queue)
+            start = bisect_right(held.seqs, after)
+            slots = [held.slots[seq] for seq in held.seqs[start : start + limit]]
+            found = (Item(queue, one.seq, arrived_at=one.arrived_at, skipped=one.skipped) for one in slots)
+            return Page(tuple(found), start + limit < len(held.seqs))
+
     def highest(self, queue: str) -> int | None:
         """See ItemStore."""
         with self._tables.lock:

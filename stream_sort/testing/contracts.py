@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.core.gaps import Gap
 from stream_sort.core.message import MAX_SEQ, KeyNames, Message, check_message
 from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Arrival, Cleared, Cursor, Tombstones
+from stream_sort.core.records import Arrival, Cleared, Cursor, Item, Tombstones
 
 if TYPE_CHECKING:
     from stream_sort.ports import Stores
@@ -198,6 +198,19 @@ class ItemStoreContract:
         assert stores.items.clear("q", 1, 54, 30) == Cleared(0, (11,), 54)
         assert stores.items.page("q", 10, 11, 1).items[0].late == {"queue": "q", "seq": 11, "body": "late"}
         assert stores.items.clear("q", 11, 54, 30) == Cleared(0, (), 54)
+
+    def test_16_arrivals_show_times_and_tombstones_and_no_documents(self, stores: Stores) -> None:
+        stores.items.put(arrival("q", 1, **EVERY_TYPE), NOW)
+        stores.items.skip(tombstones("q", [3], "lost"), NOW + 1)
+        stores.items.keep_late(message("q", 3, body="late"), NOW + 2)
+        stores.items.put(arrival("q", 4, body="x"), NOW + 2)
+        stores.items.put(arrival("other", 2), NOW)
+        first = stores.items.arrivals("q", 0, 2)
+        assert first.items == (Item("q", 1, arrived_at=NOW), Item("q", 3, arrived_at=NOW + 1, skipped="lost"))
+        assert first.more
+        rest = stores.items.arrivals("q", 3, 2)
+        assert (rest.items, rest.more) == ((Item("q", 4, arrived_at=NOW + 2),), False)
+        assert stores.items.arrivals("q", 4, 2).items == ()
 
 
 class CursorStoreContract:

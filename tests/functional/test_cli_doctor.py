@@ -339,14 +339,14 @@ def test_i7_an_unforeseen_error_in_one_queue_is_a_finding_of_it_and_hides_no_oth
     long_ago = StreamSorter(client=dynamo.client, clock=lambda: 1_000_000.0)
     for queue in ("ada", "bad", "eve"):
         long_ago.put({"queue": queue, "seq": 1})
-    page = DynamoItemStore.page
+    arrivals = DynamoItemStore.arrivals
 
     def failing(self: DynamoItemStore, queue: str, *args: int) -> object:
         if queue == "bad":
             raise ZeroDivisionError("in the middle")
-        return page(self, queue, *args)
+        return arrivals(self, queue, *args)
 
-    monkeypatch.setattr(DynamoItemStore, "page", failing)
+    monkeypatch.setattr(DynamoItemStore, "arrivals", failing)
     found = [one for one in findings(code=1) if one["area"] == "queues"]
     texts = [one["text"] for one in found]
     assert [text.split(" ")[0] for text in texts] == ["'ada'", "'eve'", "'bad'"]

@@ -69,9 +69,11 @@ def test_i7_a_changed_message_beyond_a_gap_stops_no_sweep(client: Faulty, sorter
     put(sorter, "bad", 0, 2, 1, 4)
     put(sorter, "good", 0, 2)
     change(client, "bad", 4, "REMOVE price")
-    sorter.set_policy("good", skip_after=0)
+    for queue in ("bad", "good"):
+        sorter.set_policy(queue, skip_after=0)
     done = Sweeper(sorter).sweep()
-    assert ([gap.queue for gap in done.skipped], [queue for queue, _ in done.failed]) == (["good"], ["bad"])
+    # How old a gap is does not depend on what the messages beyond it say.
+    assert (sorted(gap.queue for gap in done.skipped), done.failed) == (["bad", "good"], [])
 
 
 def test_a_time_that_is_none_is_no_time(client: Faulty, sorter: StreamSorter) -> None:

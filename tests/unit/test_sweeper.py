@@ -420,7 +420,7 @@ def broken(sorter: StreamSorter, queue: str, method: str, error: Exception) -> N
     setattr(sorter.stores.items, method, failing)
 
 
-@pytest.mark.parametrize("method", ["look", "page", "skip"])
+@pytest.mark.parametrize("method", ["look", "arrivals", "skip"])
 def test_i7_an_unforeseen_error_in_one_queue_stops_neither_the_others_nor_the_wakes(
     clock: MovableClock, method: str
 ) -> None:
@@ -482,7 +482,7 @@ def test_a_queue_behind_a_gap_too_long_to_fill_is_counted_with_its_age(
         clock.move(60)
 
 
-@pytest.mark.parametrize("method", ["look", "page"])
+@pytest.mark.parametrize("method", ["look", "arrivals"])
 def test_a_queue_that_cannot_be_looked_at_is_counted_with_the_age_that_its_row_tells(
     sorter: StreamSorter, clock: MovableClock, method: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
@@ -100,6 +101,13 @@ class DynamoItemStore:
         found, more = self._page(request | {"Limit": limit})
         return Page(tuple(self._item(wire) for wire in found), more)
 
+    def arrivals(self, queue: str, after: int, limit: int) -> Page:
+        """See ItemStore."""
+        names = {"#seq": self._keys.seq, "#at": tables.ARRIVED_AT, "#skipped": tables.SKIPPED}
+        request = self._request(queue, " AND #seq > :after", names, {":after": after})
+        found, more = self._page(request | {"Limit": limit, "ProjectionExpression": "#queue, #seq, #at, #skipped"})
+        return Page(tuple(self._arrival(wire) for wire in found), more)
+
     def highest(self, queue: str) -> int | None:
         """See ItemStore."""
         request = self._request(queue, "", {"#seq": self._keys.seq}, {})
@@ -188,15 +196,18 @@ class DynamoItemStore:
         late = None
         if tables.LATE in wire:
             late = decode({**key, **wire[tables.LATE].get("M", {})}, _text(wire, tables.LATE_TYPES))
+        document = {} if tables.SKIPPED in wire else decode(own, _text(wire, tables.TYPES))
+        return replace(self._arrival(wire), document=document, late=late)
+
+    def _arrival(self, wire: Wire) -> Item:
+        """A slot without its document."""
         # What others made of it tells no time.
         arrived = is_number(wire, tables.ARRIVED_AT)
         return Item(
             queue=text_at(wire, self._keys.queue),
             seq=int_at(wire, self._keys.seq),
-            document={} if tables.SKIPPED in wire else decode(own, _text(wire, tables.TYPES)),
             arrived_at=int_at(wire, tables.ARRIVED_AT) / 1000 if arrived else None,
             skipped=_text(wire, tables.SKIPPED),
-            late=late,
         )
 
 

@@ -27,6 +27,7 @@ READS = frozenset(
         "get",
         "look",
         "page",
+        "arrivals",
         "highest",
         "tombstones",
         "peek",

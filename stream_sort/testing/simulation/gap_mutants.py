@@ -28,8 +28,8 @@ class _YoungerItems:
         self._items = items
         self._moved_at = moved_at
 
-    def page(self, *args: Any) -> Page:
-        page = self._items.page(*args)
+    def arrivals(self, *args: Any) -> Page:
+        page = self._items.arrivals(*args)
         found = [replace(item, arrived_at=max(item.arrived_at or 0.0, self._moved_at)) for item in page.items]
         return Page(tuple(found), page.more)
 

@@ -172,7 +172,7 @@ class _StaleReads(World):
     """Some reads show the tables as they were before the last write."""
 
     def apply(self, part: Call, rng: Random | None = None) -> Any:
-        if part.name in {"get", "look", "page"}:
+        if part.name in {"get", "look", "page", "arrivals"}:
             old = getattr(self, "_before", None) if rng is not None and rng.random() < 0.5 else None  # noqa: PLR2004
             return World.apply(old or self, part, rng)
         self._before = self.copy()
