@@ -12,6 +12,7 @@ from stream_sort import (
     QueueNotFound,
     StoreUnavailable,
     StreamSorter,
+    Sweeper,
     Withdrawal,
 )
 from stream_sort.core.message import KeyNames, check_message
@@ -271,3 +272,37 @@ def test_withdrawals_of_one_queue_are_not_those_of_another(sorter: StreamSorter)
         sorter.put(message(5, queue=queue))
         assert isinstance(sorter.withdraw(queue, 5), Withdrawal)
     assert [one.queue for one in sorter.withdrawn("a")] == ["a"]
+
+
+def test_a_skip_of_a_trillion_seqs_is_refused_and_names_the_way_out(sorter: StreamSorter) -> None:
+    sorter.put_many([message(0), message(TIME)])
+    for seqs in (range(1, TIME), range(TIME, -(2**62), -1), range(2**63 - 1, -(2**62), -1)):
+        with pytest.raises(InvalidInput, match=r"more than 1,000,000 seqs at once.*withdraw\('q', seq\)"):
+            sorter.skip("q", seqs)
+    assert sorter.explain("q").skipped == []
+
+
+@pytest.mark.parametrize("stray", [10_002, 3_000_000, TIME, 2**63 - 1])
+def test_explain_of_a_stray_seq_says_withdraw_and_no_skip(sorter: StreamSorter, stray: int) -> None:
+    sorter.put_many([message(0), message(stray)])
+    remedy = sorter.explain("q").remedy
+    assert f"withdraw('q', {stray})" in remedy
+    assert "skip(" not in remedy
+    sorter.withdraw("q", stray)
+    assert (sorter.explain("q").remedy, sorter.explain("q").withdrawn) == ("nothing waits", 1)
+
+
+def test_a_sweep_skips_no_gap_before_a_message_that_was_withdrawn() -> None:
+    sorter = StreamSorter.in_memory(gap_policy="skip after 0 seconds")
+    sorter.put_many([message(0), message(5)])
+    sorter.withdraw("q", 5)
+    done = Sweeper(sorter).sweep()
+    assert (done.skipped, sorter.position("q")) == ([], 0)
+    assert tables_of(sorter).cursors["q"].waiting_since is None
+
+
+def test_a_queue_of_nothing_but_strays_may_start_elsewhere_once_they_are_withdrawn(sorter: StreamSorter) -> None:
+    sorter.put(message(TIME))
+    sorter.withdraw("q", TIME)
+    sorter.open("q", first_seq=7)
+    assert sorter.put(message(7)).new == 7
