@@ -96,10 +96,10 @@ def _with_a_bug(sorter: Sorter, queue: str) -> Sorter:
 
 
 def _sweeper(sorter: Sorter, watched: str | None) -> Sweeper:
-    """A sweeper; one that watches over consumers if a control table is named."""
+    """A sweeper; one that watches over consumers if a control table is named: by the index, as if queues were many."""
     if watched is None:
         return Sweeper(sorter)
-    return Sweeper(sorter, lagging=Watcher(sorter.stores.control(watched), sorter.stores.cursors))
+    return Sweeper(sorter, lagging=Watcher(sorter.stores.control(watched), sorter.stores.cursors, rows_a_look=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from stream_sort.testing.simulation.calls import Call
 
 START_TIME = 1_000.0
+# For how many seconds an index may lag behind its table.
+INDEX_LAGS = 60.0
 
 
 class World:
@@ -49,6 +51,8 @@ class World:
         """Do what one atomic part asks for. `rng` decides what eventually consistent answers show."""
         if part.key == "cursors.waiting" and rng is not None:
             return self._marked(rng, *part.args)
+        if part.key == "cursors.active" and rng is not None:
+            return self._active(rng, *part.args)
         if part.key == "cursors.create":
             # A repeated request must not be known by the identity of its row.
             return self.tables.stores().cursors.create(replace(part.args[0]))
@@ -107,6 +111,15 @@ class World:
     def settle(self) -> None:
         """Let the index of waiting queues catch up with the rows."""
         self._index = dict(self.tables.cursors)
+
+    def _active(self, rng: Random, *args: Any) -> Any:
+        """The index of active queues, which may not show what happened a moment ago."""
+        before = {
+            queue: row
+            for queue, row in self.tables.cursors.items()
+            if (row.active_at or 0.0) < self.now - INDEX_LAGS or rng.random() < 0.5  # noqa: PLR2004  # as often as not
+        }
+        return MemoryCursorStore(MemoryTables(cursors=before)).active(*args)
 
     def _marked(self, rng: Random, *args: Any) -> Any:
         """The index of waiting queues, which may lag behind the rows."""
