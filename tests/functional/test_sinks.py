@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from contextlib import closing
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from moto import mock_aws
 
 from stream_sort.errors import HandlerProblem, PartlyDone
+from stream_sort.replay.backfill.targets.senders import SinkSender
 from stream_sort.settings import SinkSettings
 from stream_sort.sinks import make_sink
 from tests.functional.batches import SEQS, batch_of, deliver
@@ -212,3 +214,16 @@ def test_messages_of_a_second_stack_or_consumer_on_one_fifo_target_do_not_vanish
     second(batch_of("ada", (0, 1)))
     first(batch_of("ada", (0, 1)))
     assert [message["seq"] for message in outlet.arrived()] == [0, 1, 0, 1], "each sender's, each once"
+
+
+def test_what_a_backfill_sends_afresh_is_no_repeat_of_what_process_or_another_sending_sent(
+    aws: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    outlet = Outlet(aws, "sqs-fifo")
+    sender = SinkSender("sqs-fifo", outlet.target, region="eu-west-1")
+    with closing(sender._client):
+        for send in (outlet.sink, sender.handler("plan-0"), sender.handler("plan-0"), sender.handler("plan-1")):
+            send(batch_of("ada", (0,)))
+    assert [message["seq"] for message in outlet.arrived()] == [0, 0, 0]
