@@ -33,13 +33,17 @@ ToTime = Annotated[
 ByDuration = Annotated[
     str | None, typer.Option("--by-duration", metavar="DURATION", help="What arrived in so long: 90s, 15m, 2h, 1d12h.")
 ]
+Retired = Annotated[bool, typer.Option("--retired", help="Those that were retired, too.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Force = Annotated[bool, typer.Option("--force", help="Even while the consumer is at work.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """One consumer over all queues. `behind` is in how many it lags; times are seconds since the epoch."""
+    """One consumer over all queues. `behind` is in how many it lags; times are seconds since the epoch.
+
+    `retired_at` is when it was retired, None if it is not.
+    """
 
     consumer: str
     start: str
@@ -50,20 +54,22 @@ class Reader:
     parked: int
     dead: int
     committed_at: float | None
+    retired_at: float | None = None
 
 
 @consumers.command("list")
 @connected
-def list_consumers(connection: Connection, *, as_json: Json = False) -> None:
+def list_consumers(connection: Connection, *, retired: Retired = False, as_json: Json = False) -> None:
     """Show all consumers, and how far each is.
 
-    In how many queues each is behind and by how much, what is parked and dead.
+    In how many queues each is behind and by how much, what is parked and dead. --retired adds those that were retired.
 
     Example: stream-sort consumers list --stack orders
     """
     rows = list(cursor_rows(connection.sorter))
     control = connection.sorter.stores.control(connection.control_table)
-    readers = [_reader(connection, one, rows) for one in consumers_of(control)]
+    gone = sorted(control.consumers(retired=True), key=lambda one: one.name) if retired else ()
+    readers = [_reader(connection, one, rows) for one in (*consumers_of(control), *gone)]
     if as_json:
         print_json(readers)
     elif readers:
@@ -198,13 +204,15 @@ def _reader(connection: Connection, one: Subscription, rows: list[Cursor]) -> Re
         parked=sum(row.parked is not None for row in there.values()),
         dead=len(connection.consumer(one.name).dead_letters()),
         committed_at=max((row.committed_at or 0.0 for row in there.values()), default=0.0) or None,
+        retired_at=one.retired_at,
     )
 
 
 def _cells(one: Reader) -> tuple[str | int | Styled, ...]:
     parked, dead = (Styled(f"{count:,}", "red" if count else "") for count in (one.parked, one.dead))
     times = moment(one.since), moment(one.committed_at)
-    return one.consumer, one.start, times[0], one.queues, one.behind, one.lag, parked, dead, times[1]
+    name = one.consumer if one.retired_at is None else f"{one.consumer} (retired)"
+    return name, one.start, times[0], one.queues, one.behind, one.lag, parked, dead, times[1]
 
 
 def _time(connection: Connection, to_time: str | None, by_duration: str | None) -> float | None:

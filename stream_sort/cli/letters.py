@@ -107,8 +107,9 @@ def chosen(found: list[Stuck], choice: Choice) -> list[Stuck]:
 
 def check_known(connection: Connection) -> None:
     """Raise ConsumerNotFound for a name that may be a typing error."""
-    known = [one.name for one in connection.sorter.stores.control(connection.control_table).consumers()]
-    if connection.consumer_name not in known:
+    control = connection.sorter.stores.control(connection.control_table)
+    known = [one.name for one in control.consumers()]
+    if connection.consumer_name not in [*known, *(one.name for one in control.consumers(retired=True))]:
         raise ConsumerNotFound(connection.consumer_name, known)
 
 

@@ -51,6 +51,18 @@ def test_consumers_are_listed_with_their_lag_and_troubles(desk: OperatorDesk) ->
     assert re.search(r"billing +earliest +\S+ \S+Z +2 +1 +1 +1 +1 +\S+ \S+Z", shown)
 
 
+def test_a_retired_consumer_is_listed_as_such(desk: OperatorDesk) -> None:
+    assert desk.run("consumers", "retire", "billing", "--yes").exit_code == 0
+    assert desk.told("consumers", "list") == []
+    (one,) = desk.told("consumers", "list", "--retired")
+    assert one["retired_at"] is not None
+    assert "billing (retired)" in desk.run("consumers", "list", "--retired").stdout
+    assert desk.run("parked", "list").exit_code == 0
+    desk.consumer = desk.hire("park")
+    desk.deliver("ada")
+    assert desk.told("consumers", "list")[0]["retired_at"] is None
+
+
 def test_where_nobody_consumes_the_list_says_so(sorter: StreamSorter) -> None:
     assert OperatorDesk(sorter).run("consumers", "list").stdout.startswith("no consumer is registered")
 
