@@ -316,7 +316,9 @@ class Sorter:
         if not dry_run:
             # Marked as waiting: a sweep advances it, should this process die here. In doubt: perhaps there is no gap.
             known = replace(row, withdrawals=self._stores.withdrawals.last(queue))
-            self._stores.cursors.create(replace(known, waiting_since=-self.clock()))
+            # And as if it moved now: consumers behind it are looked at.
+            at = self.clock()
+            self._stores.cursors.create(replace(known, waiting_since=-at, moved_at=at))
             now = self.advance(queue).new
         return Recovery(queue, row.position, row.first_seq, row.floor, now, self._options.gap_policy)
 

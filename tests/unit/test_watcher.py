@@ -260,6 +260,29 @@ def test_a_sweep_nudges_the_queues_of_sleeping_consumers(stage: Stage) -> None:
     assert done.nudged == ["q"]
 
 
+def test_consumers_behind_a_row_that_was_put_back_are_woken(stage: Stage) -> None:
+    for number in range(30):
+        stage.put(f"q{number}", 0, 1)
+        stage.consumer.catch_up(f"q{number}")
+    other = OrderedConsumer("other", lambda _: None, sorter=stage.sorter)
+    for number in range(30):
+        other.catch_up(f"q{number}")
+    stage.put("q7", 2)
+    stage.consumer.catch_up("q7")
+    watcher = Watcher(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
+    for _ in range(9):
+        stage.clock.move(60)
+        watcher.lagging(stage.clock())
+    tables: Any = stage.sorter.stores.cursors
+    row = tables._tables.cursors.pop("q7")
+    for _ in range(9):
+        stage.clock.move(60)
+        watcher.lagging(stage.clock())
+    assert stage.sorter.recover("q7", control_table="Control").position == row.position
+    stage.clock.move(60)
+    assert watcher.lagging(stage.clock()) == ["q7"]
+
+
 class WithoutIndex:
     """Cursor rows of a table that has no index of active queues; and which queues were compared."""
 
