@@ -54,7 +54,7 @@ class Crowd:
     def release(self, number: int, count: int) -> str:
         """Move a queue of which no consumer hears."""
         row = self.tables.cursors[name(number)]
-        self.tables.stores().cursors.move(row.queue, row.position, row.position + count, self.now)
+        self.tables.stores().cursors.move(row, row.position + count, self.now)
         return row.queue
 
     def consume(self, queue: str) -> None:
