@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.wakes import WakeReader
 from stream_sort.caution import Caution
-from stream_sort.core.consumption import Wake, told
+from stream_sort.core.consumption import Wake, is_blameless, told
 from stream_sort.core.precaution import Shift
 from stream_sort.core.records import Cursor
 from stream_sort.delivery import Delivery
@@ -116,6 +116,7 @@ class _BlamingParking(Parking):
     """Takes every failure for the message's own."""
 
     def park(self, error: Exception, seq: int, limit: float) -> bool:
+        self.tries += is_blameless(error)
         return super().park(HandlerProblem(told(error)), seq, limit)
 
 
