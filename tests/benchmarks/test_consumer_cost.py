@@ -40,6 +40,11 @@ class Bench:
     def hire(self, handler: Callable[[Batch], object], **options: Any) -> OrderedConsumer:
         return OrderedConsumer("billing", handler, sorter=self.sorter, **options)
 
+    def rest(self, consumer: OrderedConsumer, seconds: float) -> None:
+        """Let time pass, and the consumer read its registration again, as it does once a minute."""
+        self.clock.move(seconds)
+        consumer.process([])
+
     def put(self, count: int, first: int = 0, **fields: Any) -> None:
         self.sorter.put_many([{"queue": "q", "seq": first + number, **fields} for number in range(count)])
 
@@ -120,12 +125,23 @@ def test_a_wake_that_finds_what_a_dead_writer_left_stays_near_the_bar(bench: Ben
     assert consumer.checkpoint("q") == 10
 
 
+def test_a_consumer_reads_its_registration_once_a_minute_and_not_at_each_wake(bench: Bench) -> None:
+    consumer = bench.hire(lambda _: None)
+    bench.put(1)
+    bench.wake(consumer)
+    reads = []
+    for _ in range(12):
+        bench.clock.move(30)
+        reads.append(bench.wake(consumer).operations["GetItem"])
+    assert reads == [0, 1] * 6
+
+
 @pytest.mark.parametrize("count", [1, 250])
 def test_messages_that_come_after_a_long_rest_cost_no_more(bench: Bench, count: int) -> None:
     consumer = bench.hire(lambda _: None)
     bench.put(1)
     bench.wake(consumer)
-    bench.clock.move(10 * LONGEST_RUN)
+    bench.rest(consumer, 10 * LONGEST_RUN)
     bench.put(count, 1)
     chunks = -(-count // 100)
     assert bench.wake(consumer, count).operations == {"BatchGetItem": 2, "Query": chunks, "PutItem": chunks}
@@ -136,7 +152,7 @@ def test_a_gap_that_is_filled_late_costs_no_more(bench: Bench) -> None:
     bench.put(1)
     bench.wake(consumer)
     bench.put(5, 2)
-    bench.clock.move(10 * LONGEST_RUN)
+    bench.rest(consumer, 10 * LONGEST_RUN)
     bench.put(1, 1)
     assert bench.wake(consumer, 6).operations == {"BatchGetItem": 2, "Query": 1, "PutItem": 1}
 
@@ -166,5 +182,5 @@ def test_where_nobody_got_on_for_long_one_commit_more_is_made_and_only_for_the_f
     bench.put(1)
     bench.wake(consumer)
     bench.put(250, 1)
-    bench.clock.move(LONGEST_RUN)
+    bench.rest(consumer, LONGEST_RUN)
     assert bench.wake(consumer, 250).operations == {"BatchGetItem": 2, "Query": 3, "PutItem": 3 + 1}
