@@ -51,8 +51,13 @@ class ConsumerOracle:
             raise InvariantBroken(
                 "I3", f"{place}: a batch starts after {batch.after}; the checkpoint was {sorted(stood)}"
             )
-        slots = self._world.tables.queue(batch.queue).slots
-        wanted = [seq for seq in range(batch.after + 1, batch.through + 1) if not self._is_tombstone(slots, seq)]
+        slots, cursor = self._world.tables.queue(batch.queue).slots, self._world.tables.cursors.get(batch.queue)
+        covered = range(batch.after + 1, batch.through + 1)
+        # A tombstone may have been trimmed since it was read.
+        gone = {seq for seq in covered if cursor is not None and seq <= cursor.start and seq not in slots}
+        wanted = [
+            seq for seq in covered if not self._is_tombstone(slots, seq) and seq not in gone.difference(batch.seqs)
+        ]
         if list(batch.seqs) != wanted or [message["seq"] for message in batch.messages] != wanted:
             raise InvariantBroken("I3", f"{place}: given {batch.seqs} of {wanted}")
         position = self._world.position(batch.queue)
