@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import MissingItems, StreamSortError, Trimmed
+from stream_sort.errors import CursorLost, MissingItems, StreamSortError, Trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,12 @@ class Desk:
 
 
 def hole(queue: str, missing: range, cursor: Cursor | None) -> StreamSortError:
-    """Name what is wrong where items are missing: a retired consumer may come back to a queue that others trimmed."""
-    if cursor is not None and cursor.floor is not None and missing.start <= cursor.floor:
+    """Name what is wrong where items are missing: a retired consumer may come back to a queue that others trimmed.
+
+    Without the cursor row nobody knows what was trimmed: then that is what is wrong.
+    """
+    if cursor is None:
+        return CursorLost(queue, known_position=missing.start - 1)
+    if cursor.floor is not None and missing.start <= cursor.floor:
         return Trimmed(queue, cursor.floor, unread=missing.start)
     return MissingItems(queue, [missing])

@@ -138,6 +138,15 @@ def test_a_true_hole_is_still_raised_and_parked(office: Office) -> None:
     assert ends(wake(consumer)) == ["parked"]
 
 
+def test_i10_a_hole_in_a_queue_whose_cursor_was_lost_meanwhile_is_told_as_the_lost_cursor(office: Office) -> None:
+    office.put(0, 1, 2)
+    office.lose_item(0)
+    consumer = office.hire(Clerk())
+    overtake(office, consumer, "create", office.lose_cursor)
+    assert ends(wake(consumer)) == ["parked"]
+    assert [one.error.split(":")[0] for one in consumer.parked()] == ["CursorLost"]
+
+
 def test_i10_a_queue_that_begins_while_it_is_read_is_not_taken_for_one_whose_cursor_is_lost(office: Office) -> None:
     clerk = Clerk()
     consumer = office.hire(clerk)
