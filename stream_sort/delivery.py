@@ -6,6 +6,7 @@ The tables say what is due, nothing else: a wake only says where to look.
 from __future__ import annotations
 
 import math
+from itertools import count
 from typing import TYPE_CHECKING
 
 from stream_sort.caution import Caution
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from stream_sort.core.consumption import Checkpoint, Wake
     from stream_sort.core.records import Item
     from stream_sort.desk import Desk
+
+# How many steps of an advance, each a read or a move of up to a thousand seqs, one turn makes.
+STEPS_A_TURN = 20
 
 
 class Delivery:
@@ -140,8 +144,10 @@ class Delivery:
         """Advance if something stands behind the position: its writer may have died."""
         if not taken:
             return self._rest(self._place.standing_row())
-        before = self._place.position
-        self._place.position = self._desk.sorter.reach(self._wake.queue).cursor.position
+        before, steps = self._place.position, count()
+        # A piece of a long backlog at a time: the other queues have their turns, and the run its time.
+        reach = self._desk.sorter.reach(self._wake.queue, is_over=lambda: next(steps) >= STEPS_A_TURN)
+        self._place.position = reach.cursor.position
         return self._place.position > before
 
     def _rest(self, row: Checkpoint) -> bool:

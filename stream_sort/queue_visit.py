@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
 from stream_sort.core.gaps import Gap, GapEvent, GapEventKind, length
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from stream_sort.sorter import Sorter
 
 TOMBSTONES_AT_ONCE = 100
+# An advance of the usual length is not stopped for want of time: only a long backlog is left to the next sweep.
+STEPS_AT_LEAST = 5
 # How the reason of a tombstone begins that a policy put.
 REASON = "gap policy: "
 # Each walk gives up something, and is followed by an advance; what comes in meanwhile is left to the next sweep.
@@ -56,12 +58,12 @@ class QueueVisit:
 
     def run(self, is_short: Callable[[], bool]) -> None:
         """Do what is due; `is_short` tells when there is no time left to give up more."""
-        reach = self._advance()
+        reach = self._advance(is_short)
         self._first = reach.cursor.position
         gave_up = False
         for _ in range(MAX_WALKS):
             cursor = reach.cursor
-            if reach.beyond is None:
+            if reach.beyond is None or not reach.complete:
                 break
             policy = cursor.policy or self._sorter.options.gap_policy
             walk = self._walk(cursor, policy)
@@ -70,13 +72,13 @@ class QueueVisit:
                 self._wait(cursor, policy, known or walk.left)
                 return
             gave_up = True
-            reach = self._advance()
+            reach = self._advance(is_short)
             if is_short():
                 break
-        if reach.beyond is None:
+        if reach.complete and reach.beyond is None:
             self._leave(reach.cursor, gave_up=gave_up)
         else:
-            # There was no time to measure it, or it never ends.
+            # There was no time to release or to measure it, or it never ends.
             self.done.age, self.done.complete = 0.0, False
 
     def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
@@ -147,8 +149,10 @@ class QueueVisit:
             if is_free and self._cursors.set_waiting(reach.cursor, None):
                 self._tell_closed(reach.cursor.gap)
 
-    def _advance(self) -> Reach:
-        reach = self._sorter.reach(self._queue)
+    def _advance(self, is_short: Callable[[], bool] | None = None) -> Reach:
+        steps = count()
+        stop = None if is_short is None else lambda: next(steps) >= STEPS_AT_LEAST and is_short()
+        reach = self._sorter.reach(self._queue, is_over=stop)
         if reach.advance.moved:
             self.done.advanced.append(reach.advance)
         return reach

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from stream_sort import InvalidInput, InvalidQueue, OrderedConsumer, SettingsError, StreamSorter
+from stream_sort import Batch, InvalidInput, InvalidQueue, OrderedConsumer, SettingsError, StreamSorter
 from stream_sort.core.consumption import Wake
+from stream_sort.core.message import KeyNames, check_message
+from stream_sort.core.records import Arrival
 from tests.consumers import Clerk, Office, ends, wake
 
 
@@ -203,3 +205,21 @@ def test_i9_bad_arguments_are_named(office: Office, clerk: Clerk) -> None:
     for reason in ("", "x" * 257, "\ud800", None):
         with pytest.raises(InvalidInput, match="a reason is text"):
             consumer.discard("q", 5, reason)  # type: ignore[arg-type]
+
+
+def test_i7_a_long_backlog_behind_the_position_is_released_a_piece_a_turn() -> None:
+    sorter = StreamSorter.in_memory(max_advance=10)
+    sorter.put_many({"queue": "q", "seq": seq} for seq in (0, *range(2, 1_000)))
+    assert sorter.stores.items.put(Arrival(check_message({"queue": "q", "seq": 1}, KeyNames()), 0), 0.0) is None
+    positions: list[int] = []
+
+    def handle(batch: Batch) -> None:
+        if batch.queue == "q":
+            positions.append(sorter.position("q"))
+
+    consumer = OrderedConsumer("billing", handle, sorter=sorter)
+    sorter.put({"queue": "other", "seq": 0})
+    consumer.process([Wake("q"), Wake("other")])
+    assert positions[0] == 0
+    assert positions[1] < 500
+    assert (consumer.checkpoint("q"), consumer.checkpoint("other")) == (999, 0)

@@ -7,7 +7,8 @@ import pytest
 
 from stream_sort import InternalError, InvalidInput, InvalidQueue, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.core.gaps import Gap
-from stream_sort.core.records import QueuePage, Tombstones
+from stream_sort.core.message import KeyNames, check_message
+from stream_sort.core.records import Arrival, QueuePage, Tombstones
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import beside
 
@@ -345,6 +346,18 @@ def test_a_queue_with_gaps_without_end_does_not_use_up_the_time_of_a_sweep() -> 
     for _ in range(10):
         Sweeper(sorter).sweep(time_left=Countdown(21))
     assert sorter.position("q") == 3_999
+
+
+def test_a_long_backlog_does_not_use_up_the_time_of_a_sweep() -> None:
+    sorter = StreamSorter.in_memory(in_flight=1, max_advance=10, gap_policy="skip after 0 seconds")
+    sorter.put_many({"queue": "q", "seq": seq} for seq in (*range(1, 1_000), 1_001))
+    assert sorter.stores.items.put(Arrival(check_message({"queue": "q", "seq": 0}, KeyNames()), -1), 0.0) is None
+    done = Sweeper(sorter, lagging=Sleepers("q")).sweep(time_left=Countdown(21))
+    assert (done.complete, done.nudged, done.waiting, done.skipped) == (False, ["q"], ["q"], [])
+    assert 0 < sorter.position("q") < 500
+    for _ in range(20):
+        done = Sweeper(sorter).sweep(time_left=Countdown(21))
+    assert (sorter.position("q"), done.complete) == (1_001, True)
 
 
 def test_a_sweep_nudges_no_longer_than_its_time_lasts_and_the_next_one_begins_elsewhere() -> None:
