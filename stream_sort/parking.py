@@ -66,7 +66,7 @@ class Parking:
 
     def park_damaged(self, error: StreamSortError) -> bool:
         """Park a queue with a hole or without a cursor. It is tried again for ever: only a repair gets it past."""
-        row = self._place.row
+        row = self._recorded_row()
         if row is None:
             return self._place.end("failed", error)
         if self._place.is_waiting():
@@ -78,11 +78,15 @@ class Parking:
 
     def park_for_bug(self, error: StreamSortError) -> bool:
         """Park a queue in which a bug of ours came up. It is no attempt at a message, and is tried again for ever."""
-        row = self._place.row
-        if row is None or not self._place.is_stored:
+        row = self._recorded_row()
+        if row is None:
             return self._place.end("failed", error)
         seq = row.seq + 1
         return self._set_aside(parked_in_outage(row, seq, error, self.attempts(row, seq), self._desk.clock()), error)
+
+    def _recorded_row(self) -> Checkpoint | None:
+        """The row, if it was read or made; one that only says where to begin must not replace somebody else's first."""
+        return self._place.row if self._place.is_stored else None
 
     def _before(self, row: Checkpoint, seq: int) -> int:
         """How often a message failed by itself before this run."""

@@ -100,7 +100,7 @@ class Place:
 
     def give_way(self, there: Checkpoint | None) -> None:
         """Another run moved on: stop here, or go on from the row as it stands now, unless that is parked."""
-        self.row = there
+        self.row, self.is_stored = there, there is not None
         if there is None or not self._persists:
             self.end("overtaken", CheckpointConflict(self._desk.terms.name, self.served.queue))
         elif self.is_waiting():

@@ -43,6 +43,7 @@ class Registrar:
         self._clock = clock
         self._in_flight = in_flight
         self._known: dict[str, Known] = {}
+        self._introduced: set[str] = set()
 
     def register(self, name: str, start: str) -> str:
         """See to it that a consumer that is about to deliver is registered, not retired, and has its first checkpoints.
@@ -56,9 +57,9 @@ class Registrar:
 
     def introduce(self, name: str, start: str) -> None:
         """Make a consumer known that is yet to deliver, once a process; one that was retired stays so."""
-        if name not in self._known:
-            now = self._clock()
-            self._known[name] = Known(self._add(name, start, now, self._control.introduce), now)
+        if name not in self._introduced:
+            self._add(name, start, self._clock(), self._control.introduce)
+            self._introduced.add(name)
 
     def start_of(self, name: str) -> str | None:
         """The start that counts for a consumer; None if it is not registered."""

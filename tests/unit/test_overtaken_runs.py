@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort import CheckpointConflict, MissingItems, Trimmed
+from stream_sort import CheckpointConflict, CursorLost, MissingItems, Trimmed
+from stream_sort.core.consumption import Checkpoint
+from stream_sort.testing.contracts import arrival
 from stream_sort.testing.simulation.simulator import simulate
 from tests.consumers import Clerk, Office, ends, wake
 
@@ -145,6 +147,26 @@ def test_i10_a_hole_in_a_queue_whose_cursor_was_lost_meanwhile_is_told_as_the_lo
     overtake(office, consumer, "create", office.lose_cursor)
     assert ends(wake(consumer)) == ["parked"]
     assert [one.error.split(":")[0] for one in consumer.parked()] == ["CursorLost"]
+
+
+def test_i3_a_lost_cursor_sets_no_checkpoint_back_that_somebody_else_made_meanwhile(office: Office) -> None:
+    office.put(1)
+    # A writer died before it advanced the queue over this one.
+    office.sorter.stores.items.put(arrival("q", 0), office.clock())
+    consumer = office.hire(Clerk())
+    made = Checkpoint("billing", "q", 1)
+
+    def begins_elsewhere_and_loses_the_row() -> None:
+        office.sorter.stores.control("Control").create(made)
+        office.lose_cursor()
+
+    store = office.interrupt(consumer)
+    store.after["standing"] = [
+        lambda: store.after.update(standing=[begins_elsewhere_and_loses_the_row]),
+    ]
+    (served,) = wake(consumer)
+    assert (served.ended, type(served.error)) == ("failed", CursorLost)
+    assert office.row() == made
 
 
 def test_i10_a_queue_that_begins_while_it_is_read_is_not_taken_for_one_whose_cursor_is_lost(office: Office) -> None:

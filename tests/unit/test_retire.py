@@ -177,6 +177,17 @@ def test_the_sweeps_cold_start_does_not_bring_a_retired_consumer_back(office: Of
     assert office.sorter.trim("q", 2, control_table="Control") == 2
 
 
+def test_who_introduced_a_retired_consumer_and_then_delivers_brings_it_back(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Clerk())
+    office.hire(Clerk()).catch_up("q")
+    office.hire(Clerk()).retire()
+    consumer._registrar.introduce("billing", "earliest")
+    assert known(office) == []
+    wake(consumer)
+    assert known(office) == ["billing"]
+
+
 def test_a_latest_consumer_that_was_retired_while_the_sweep_introduced_it_stays_retired(office: Office) -> None:
     office.put(0, queue="a")
     office.put(0, queue="b")
