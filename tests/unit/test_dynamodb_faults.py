@@ -8,6 +8,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from stream_sort import StoreUnavailable, StreamSorter
+from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
 from tests.unit.faulty import DUPLICATE, THROTTLE, Faulty, message, refusal, statements
 
@@ -106,19 +107,37 @@ def test_i10_every_read_that_decides_is_strongly_consistent(client: Faulty, sort
     assert all(read["ConsistentRead"] is True for read in reads)
 
 
-@pytest.mark.parametrize(("method", "listing"), [("query", "waiting"), ("scan", "queues")])
-def test_a_listing_goes_on_where_its_last_page_ended(
-    client: Faulty, sorter: StreamSorter, method: str, listing: str
-) -> None:
+def test_a_listing_goes_on_where_its_last_page_ended(client: Faulty, sorter: StreamSorter) -> None:
     last = {"queue": {"S": "a"}}
-    client.answers[method] = [
+    client.answers["scan"] = [
         lambda _: {"Items": [{"queue": {"S": "a"}}], "LastEvaluatedKey": last},
         lambda request: {"Items": [{"queue": {"S": "b" if request["ExclusiveStartKey"] == last else "?"}}]},
     ]
-    ask: Any = getattr(sorter.stores.cursors, listing)
-    times = (0.0,) if listing == "waiting" else ()
-    page = ask(*times)
-    assert (page.queues, ask(*times, page.next).queues) == (("a",), ("b",))
+    page = sorter.stores.cursors.queues()
+    assert (page.queues, sorter.stores.cursors.queues(page.next).queues) == (("a",), ("b",))
+
+
+def test_the_listing_of_waiting_queues_goes_on_in_each_share_where_its_last_page_ended(
+    client: Faulty, sorter: StreamSorter
+) -> None:
+    first, *_, last = tables.WAITING_SHARES
+    asked: list[tuple[str, Any]] = []
+
+    def page(request: dict[str, Any]) -> dict[str, Any]:
+        share, place = request["ExpressionAttributeValues"][":share"]["S"], request.get("ExclusiveStartKey")
+        asked.append((share, place))
+        name, since = (f"{share}-1", "2") if place is None else (f"{share}-2", "1")
+        found: dict[str, Any] = {"Items": [{"queue": {"S": name}, tables.WAITING_SINCE: {"N": since}}]}
+        # Only these two have more than one page.
+        return found | ({"LastEvaluatedKey": {"of": share}} if share in {first, last} and place is None else {})
+
+    client.answers["query"] = [page] * (len(tables.WAITING_SHARES) + 2)
+    start = sorter.stores.cursors.waiting(0.0)
+    assert set(start.queues) == {f"{share}-1" for share in tables.WAITING_SHARES}
+    asked.clear()
+    rest = sorter.stores.cursors.waiting(0.0, start.next)
+    assert (set(rest.queues), rest.next) == ({f"{first}-2", f"{last}-2"}, None)
+    assert asked == [(share, {"of": share}) for share in (first, last)]
 
 
 def test_an_empty_page_that_goes_on_is_not_the_end(client: Faulty, sorter: StreamSorter) -> None:

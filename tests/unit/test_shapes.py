@@ -8,6 +8,7 @@ import pytest
 
 from stream_sort import InvalidInput
 from stream_sort.aws_lambda.redrives import Wanted, wanted_by
+from stream_sort.aws_lambda.refused_events import Wrapping, unwrap
 from stream_sort.aws_lambda.shapes import Shape, shape_of
 from stream_sort.core.message import KeyNames
 
@@ -17,6 +18,8 @@ SHAPES = {
     "enqueue_direct_list": Shape.MESSAGES,
     "enqueue_direct_one": Shape.MESSAGE,
     "enqueue_eventbridge": Shape.EVENTBRIDGE,
+    # The note of S3 that a failed batch was kept: an event like any other of EventBridge.
+    "enqueue_failed_batch_note": Shape.EVENTBRIDGE,
     "enqueue_http_mixed": Shape.HTTP,
     "enqueue_http_one": Shape.HTTP,
     "enqueue_kinesis": Shape.KINESIS,
@@ -29,6 +32,14 @@ SHAPES = {
     "sweep_schedule": Shape.EVENTBRIDGE,
 }
 
+# What Lambda keeps of an event it gave up on: read by `stream-sort dead-letters`, and sent to no function.
+GIVEN_UP = {
+    "advance_failed_batch_place": Wrapping.PLACE,
+    "enqueue_failed_batch": Wrapping.BATCH,
+    "enqueue_failed_batch_place": Wrapping.PLACE,
+    "enqueue_failed_event": Wrapping.EVENT,
+}
+
 
 def sample(name: str) -> Any:
     return json.loads((EVENTS / f"{name}.json").read_text())
@@ -36,9 +47,16 @@ def sample(name: str) -> Any:
 
 def test_every_sample_has_a_shape() -> None:
     # A redrive is what nobody but an operator sends, and to process only: it has a mark of its own.
-    assert {path.stem for path in EVENTS.glob("*.json")} == {*SHAPES, "process_redrive"}
+    assert {path.stem for path in EVENTS.glob("*.json")} == {*SHAPES, *GIVEN_UP, "process_redrive"}
     assert wanted_by(sample("process_redrive")) == Wanted("orders-17")
     assert not any(wanted_by(sample(name)) for name in SHAPES)
+
+
+@pytest.mark.parametrize(("name", "wrapping"), GIVEN_UP.items())
+def test_a_sample_that_lambda_gave_up_on_is_no_event_of_a_function(name: str, wrapping: Wrapping) -> None:
+    with pytest.raises(InvalidInput, match="unknown shape"):
+        shape_of(sample(name), KeyNames())
+    assert unwrap(json.dumps(sample(name)), {}, KeyNames()).wrapping is wrapping
 
 
 @pytest.mark.parametrize(("name", "shape"), SHAPES.items())
