@@ -213,14 +213,16 @@ class QueueNotFound(StreamSortError):
 class MissingItems(StreamSortError):
     """A range that should be whole has a hole; `advice` is what to do about it, where more is known than usual."""
 
-    def __init__(self, queue: str, missing: Sequence[range], *, advice: str = "") -> None:
+    def __init__(
+        self, queue: str, missing: Sequence[range], *, advice: str = "", problem: str = "not stored"
+    ) -> None:
         first = missing[0]
         # Not len: it knows no more than 2^63.
         is_one = first.stop - first.start == 1
         names = f"seq {first.start}" if is_one else f"seqs {first.start} to {first.stop - 1}"
         usual = "were items deleted, or the range not released yet? "
         usual += "stream-sort audit finds every hole, explain tells the queue's position"
-        super().__init__(f"queue {queue!r}: {names} not stored; {advice or usual}")
+        super().__init__(f"queue {queue!r}: {names} {problem}; {advice or usual}")
         self.queue = queue
         self.missing = list(missing)
 

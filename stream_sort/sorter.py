@@ -198,7 +198,7 @@ class Sorter:
         if through > max(begin, cursor.position):
             missing = range(max(begin, cursor.position) + 1, through + 1)
             advice = f"the queue is released through seq {cursor.position}; read up to there, or give no `through`"
-            raise MissingItems(queue, [missing], advice=advice)
+            raise MissingItems(queue, [missing], advice=advice, problem="not released")
         return self._read(queue, begin, through)
 
     def gaps(self, queue: str) -> list[range]:

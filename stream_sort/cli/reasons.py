@@ -10,7 +10,7 @@ from stream_sort.cli.overview import consumers_of, lag_of
 from stream_sort.cli.seqs import seqs_text
 from stream_sort.core.gaps import length, stray_of
 from stream_sort.core.message import MIN_SEQ
-from stream_sort.core.policy import MAX_GAP
+from stream_sort.core.policy import MAX_GAP, MOST_SKIPS
 from stream_sort.core.records import Cursor
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
                 f"Before seq {stray} more than {MAX_GAP:,} seqs are missing: is seq {stray} a mistake, such as a time? "
                 "Then stop its producer, and withdraw the message."
             )
+            yield from _no_stray(state, stray)
     elif state.stored_beyond:
         yield f"Seq {state.position + 1} is stored but not released: a writer died, or others wrote it to the table."
     else:
@@ -114,6 +115,16 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
         yield f"Released but not stored: seq {seqs_text([lost])}. Was the items table restored? Put them again."
     if state.floor is not None:
         yield f"It is trimmed through seq {state.floor}."
+
+
+def _no_stray(state: QueueState, stray: int) -> Iterator[str]:
+    """What else there is to do, if the message behind a long gap is where it belongs."""
+    if length(state.gaps[0]) <= MAX_GAP:
+        return
+    if state.position < state.first_seq:
+        yield f"If its producer really begins at seq {stray}, open the queue there: all seqs before it are then refused."
+    elif length(state.gaps[0]) <= MOST_SKIPS:
+        yield "If the seqs before it are really lost, skip gives them up; nobody can bring them back then."
 
 
 def _beyond(state: QueueState) -> str:
@@ -184,9 +195,10 @@ def _places(letters: list[DeadLetter]) -> str:
 
 def _commands(connection: Connection, state: QueueState, readers: list[Reader]) -> Iterator[str]:
     if state.gaps:
-        if _may_be_opened(connection.sorter, state):
-            yield connection.command("open", state.queue, options=["--first-seq", str(state.gaps[0].stop)])
         if length(state.gaps[0]) <= MAX_GAP:
+            # Behind a longer gap the message is likely a mistake: nobody is led to open the queue there, for good.
+            if _may_be_opened(connection.sorter, state):
+                yield connection.command("open", state.queue, options=["--first-seq", str(state.gaps[0].stop)])
             yield connection.command("skip", state.queue, seqs_text(state.gaps[:1]))
         if (stray := stray_of(state.gaps)) is not None:
             yield connection.command("withdraw", state.queue, str(stray))

@@ -142,6 +142,22 @@ def test_explain_of_a_stray_seq_says_withdraw_and_no_skip(line: Line, sorter: St
     assert line.json("explain", "times")["commands"] == []
 
 
+def test_explain_of_a_time_as_the_first_message_leads_nobody_to_open_the_queue_there(
+    line: Line, sorter: StreamSorter
+) -> None:
+    put(sorter, "times", 1_700_000_000_000)
+    told = line.json("explain", "times")
+    assert told["commands"] == ["stream-sort withdraw times 1700000000000"]
+    assert any("If its producer really begins at seq 1700000000000" in sentence for sentence in told["sentences"])
+
+
+def test_explain_of_a_long_loss_names_skip_as_well(line: Line, sorter: StreamSorter) -> None:
+    put(sorter, "real", 0, 20_001, 20_002)
+    told = line.json("explain", "real")
+    assert told["commands"] == ["stream-sort withdraw real 20001"]
+    assert any("If the seqs before it are really lost, skip gives them up" in one for one in told["sentences"])
+
+
 def test_explain_names_a_stray_seq_behind_a_gap_that_can_be_skipped(line: Line, sorter: StreamSorter) -> None:
     put(sorter, "times", 0, 2, 3, 1_700_000_000_000)
     commands = line.json("explain", "times")["commands"]
