@@ -213,9 +213,7 @@ class QueueNotFound(StreamSortError):
 class MissingItems(StreamSortError):
     """A range that should be whole has a hole; `advice` is what to do about it, where more is known than usual."""
 
-    def __init__(
-        self, queue: str, missing: Sequence[range], *, advice: str = "", problem: str = "not stored"
-    ) -> None:
+    def __init__(self, queue: str, missing: Sequence[range], *, advice: str = "", problem: str = "not stored") -> None:
         first = missing[0]
         # Not len: it knows no more than 2^63.
         is_one = first.stop - first.start == 1

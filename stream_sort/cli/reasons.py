@@ -122,7 +122,7 @@ def _no_stray(state: QueueState, stray: int) -> Iterator[str]:
     if length(state.gaps[0]) <= MAX_GAP:
         return
     if state.position < state.first_seq:
-        yield f"If its producer really begins at seq {stray}, open the queue there: all seqs before it are then refused."
+        yield f"If its producer really begins at seq {stray}, open the queue there: seqs before it are refused then."
     elif length(state.gaps[0]) <= MOST_SKIPS:
         yield "If the seqs before it are really lost, skip gives them up; nobody can bring them back then."
 
