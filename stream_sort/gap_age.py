@@ -23,6 +23,8 @@ PAGE = 1_000
 # A walk ends after so many messages that make no gap due. What is older than all of these lies beyond them only if no
 # sweep came by for longer than the policy: a sweep would have skipped every gap before it, these messages' seqs, too.
 SEARCH = 1_000
+# How long a sweep may last, in seconds: what is further ahead of its beginning is a clock that is wrong.
+UNDER_WAY = 900.0
 
 
 @dataclass(slots=True)
@@ -38,8 +40,9 @@ class GapWalk:
 
     What lies beyond a gap longer than `max_gap`, which no policy skips, counts for that gap and not for those before:
     a seq that is a timestamp by mistake must not make every gap of its queue old. Tombstones count for none: nobody
-    waits for them. A message that does not say when it arrived, or says a time ahead of `now`, is as old as the
+    waits for them. A message that does not say when it arrived, or says a time far ahead of `now`, is as old as the
     row tells for the gap at the position, and as new as `now` for every other gap: nothing is skipped early for it.
+    One that is a little ahead came while this sweep was under way, and is new for every gap.
     """
 
     def __init__(
@@ -105,9 +108,10 @@ class GapWalk:
         if not self._open:
             return
         arrived = item.arrived_at
-        if arrived is None or arrived > self._now:
+        if arrived is None or arrived > self._now + UNDER_WAY:
             self._untimed = True
             arrived = self._now
+        arrived = min(arrived, self._now)
         last = self._open[-1]
         last.oldest = min(last.oldest, arrived)
         if self._blocked:

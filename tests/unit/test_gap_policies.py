@@ -187,6 +187,23 @@ def test_a_time_that_lies_ahead_counts_as_none(sorter: StreamSorter, clock: Mova
     assert [gap.seqs for gap in done.skipped] == [range(1, 2)]
 
 
+def test_a_message_that_arrives_while_a_slow_sweep_is_under_way_makes_no_gap_old(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    # The tombstone marks the queue, though no message waits.
+    sorter.skip("q", [3])
+    clock.move(100)
+    began = clock()
+    clock.move(20)
+    put(sorter, (2,))
+    assert Sweeper(sorter).sweep(now=began).skipped == []
+    clock.move(29)
+    assert skipped(sorter) == []
+    clock.move(1)
+    assert skipped(sorter) == [range(2)]
+
+
 def forget_arrival(sorter: StreamSorter, seq: int) -> None:
     """As if others had written it."""
     slots = sorter.stores.items._tables.queue("q").slots  # type: ignore[attr-defined]
