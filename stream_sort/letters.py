@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.core.batch import Batch
 from stream_sort.core.consumption import is_blameless, told
+from stream_sort.core.precaution import ENDED
 from stream_sort.desk import hole
-from stream_sort.errors import CheckpointConflict, EffectRefused, TransactionTooLarge, TryLater
+from stream_sort.errors import (
+    CheckpointConflict,
+    EffectRefused,
+    StoreMisconfigured,
+    StoreUnavailable,
+    StreamSortError,
+    TransactionTooLarge,
+    TryLater,
+)
 from stream_sort.verdict import verdict_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream_sort.core.batch import Effect
     from stream_sort.core.consumption import DeadLetter
     from stream_sort.desk import Desk
-    from stream_sort.errors import StreamSortError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +45,38 @@ class Letters:
         return self.desk.control.dead_letters_of(self.desk.terms.name, queue, discarded=True)
 
     def redrive(self, letter: DeadLetter) -> bool:
-        """Try a message again; whether it is dead no longer. What is no fault of its own is no attempt."""
-        control, name = self.desk.control, self.desk.terms.name
-        verdict = verdict_of(self.desk.handler, self._batch(letter))
+        """Try a message again; return True if it is dead no longer.
+
+        The attempt is noted before the handler is called: a process that dies of the message is counted, too. What is
+        no fault of the message is no attempt, and the note is taken back; should that fail, too, it is counted.
+        """
+        batch = self._batch(letter)
+        noted = replace(letter, attempts=letter.attempts + 1, error=ENDED)
+        self._settle(letter, noted)
+        try:
+            return self._try(letter, noted, batch)
+        except (StoreUnavailable, StoreMisconfigured):
+            with suppress(StreamSortError):
+                self._settle(noted, letter)
+            raise
+
+    def _try(self, letter: DeadLetter, noted: DeadLetter, batch: Batch) -> bool:
+        verdict = verdict_of(self.desk.handler, batch)
         error = verdict.error
-        settled = False
         if error is None:
             try:
-                settled = control.settle(name, letter, None, verdict.effects)
+                self._settle(noted, None, verdict.effects)
             except (EffectRefused, TransactionTooLarge, TryLater) as refused:
                 error = refused
         if error is not None:
-            attempts = letter.attempts + (not is_blameless(error))
-            settled = control.settle(name, letter, replace(letter, attempts=attempts, error=told(error)))
-        if not settled:
-            raise CheckpointConflict(name, letter.queue)
+            attempts = letter.attempts if is_blameless(error) else noted.attempts
+            self._settle(noted, replace(letter, attempts=attempts, error=told(error)))
         return error is None
+
+    def _settle(self, old: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> None:
+        """Put `new` in the place of a letter; CheckpointConflict if somebody else changed it."""
+        if not self.desk.control.settle(self.desk.terms.name, old, new, effects):
+            raise CheckpointConflict(self.desk.terms.name, old.queue)
 
     def _batch(self, letter: DeadLetter) -> Batch:
         queue, seq = letter.queue, letter.seq

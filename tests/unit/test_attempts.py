@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort import Batch, PartlyDone
+from stream_sort import Batch, PartlyDone, StoreUnavailable, TryLater
 from stream_sort.core.consumption import Wake
 from stream_sort.core.precaution import LONGEST_RUN, SKEW
 from tests.consumers import Clerk, Office, ends, wake
@@ -252,3 +253,38 @@ def test_what_gets_on_costs_one_commit_and_with_one_attempt_two(office: Office) 
         store.calls.clear()
         wake(consumer, f"q{max_attempts}")
         assert store.calls.count("commit") == 1
+
+
+def test_deaths_in_redrives_of_a_dead_letter_are_counted(office: Office) -> None:
+    killer = Killer(0)
+    office.put(0)
+    consumer = office.hire(killer, max_attempts=1, on_poison="dead_letter")
+    kill_until_it_is_given_up(office, consumer, process)
+    for _ in range(3):
+        with pytest.raises(Death):
+            consumer.redrive("q")
+    assert killer.attempts == [1, 2, 3, 4]
+    (letter,) = consumer.dead_letters()
+    assert (letter.attempts, letter.error.split(":")[0]) == (4, "ProcessEnded")
+    killer.deadly.clear()
+    assert (consumer.redrive("q"), consumer.dead_letters()) == (1, [])
+
+
+@pytest.mark.parametrize("outage", [TryLater("later"), StoreUnavailable("no answer")], ids=["later", "store"])
+def test_a_redrive_that_no_message_is_at_fault_for_is_no_attempt(office: Office, outage: Exception) -> None:
+    clerk = Clerk(poison={0})
+    office.put(0)
+    consumer = office.hire(clerk, max_attempts=1, on_poison="dead_letter")
+    process(consumer)
+    clerk.poison.clear()
+    store = office.interrupt(consumer)
+
+    def fail() -> None:
+        raise outage
+
+    # The first one notes the attempt.
+    store.after["settle"] = [lambda: store.before.update(settle=[fail])]
+    with suppress(StoreUnavailable):
+        consumer.redrive("q")
+    assert [letter.attempts for letter in consumer.dead_letters()] == [1]
+    assert (consumer.redrive("q"), clerk.attempts) == (1, [1, 2, 2])
