@@ -56,14 +56,14 @@ class Enqueue:
                     raise InvalidInput(f"enqueue does not take {shape}; that of the items table is for advance")
 
     def _answer_caller(self, event: Any, shape: Shape, context: Any) -> dict[str, Any]:
-        """The outcomes; raises only if a retry of the very same call may help all of its messages.
+        """Return the outcomes, or raise if the very same call, made again, may help any of its messages.
 
-        Whoever invokes asynchronously never sees them, and nothing in the event tells: hence the log.
+        Nothing in the event says if it was sent asynchronously. If so, nobody reads an answer, but Lambda tries an
+        event that raised twice more, and then keeps it in the dead letters. What no retry helps is in the log.
         """
         receipts = self._put_for_caller(context, [event] if shape is Shape.MESSAGE else messages_in(event))
-        failures = receipts.failures
-        if failures and len(failures) == len(receipts) and all(error.retryable for error in failures):
-            raise failures[0]
+        if error := receipts.again():
+            raise error
         answer = receipts.answer()
         if shape is Shape.MESSAGE:
             outcome = receipts.outcome(0)
@@ -165,6 +165,7 @@ class Enqueue:
             (names.CONFLICTS, len(result.conflicts) + raised),
             (names.LATE, len(result.late)),
             (names.REJECTED, sum(not error.retryable for _, error in result.rejected) - raised),
+            (names.NOT_STORED, sum(error.retryable for _, error in result.rejected)),
             (names.CURSOR_ADVANCED, result.released),
             (names.OUT_OF_ORDER, sum(result.out_of_order.values())),
         ):

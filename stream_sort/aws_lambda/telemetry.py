@@ -25,6 +25,8 @@ LATE = "Late"
 OUT_OF_ORDER = "OutOfOrder"
 # What no retry will store: messages, bodies that hold none; queues that cannot be advanced before somebody acts.
 REJECTED = "Rejected"
+# Messages that were not stored, and which their source or caller may put again.
+NOT_STORED = "NotStored"
 # Seqs released, not moves.
 CURSOR_ADVANCED = "CursorAdvanced"
 MESSAGES_DELIVERED = "MessagesDelivered"

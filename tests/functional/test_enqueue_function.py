@@ -153,13 +153,24 @@ def test_a_batch_of_a_table_stream_is_sent_to_advance(enqueue: Any, sample: Any)
         enqueue(sample("advance_items_stream"))
 
 
-def test_a_direct_invoke_raises_when_a_retry_may_help_all_of_it(enqueue: Any, dynamo: Table) -> None:
+def test_a_direct_invoke_raises_when_a_retry_may_help_any_of_it(
+    enqueue: Any, dynamo: Table, sorter: StreamSorter, told: Told
+) -> None:
     dynamo.fail("PutItem", "orders-17")
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailable, match="0 of 2 messages are stored, 2 are not"):
         enqueue([message(0), message(1)])
-    answer = enqueue([message(0), message(0, "orders-18"), {}])
-    assert answer["accepted"] == 1
-    assert [(one["message"], one["retryable"]) for one in answer["rejected"]] == [(0, True), (2, False)]
+    assert told.metrics() == {"NotStored": 2}
+    event = [message(0), message(0, "orders-18"), {}]
+    with pytest.raises(StoreUnavailable) as raised:
+        enqueue(event)
+    text = str(raised.value)
+    assert "1 of 3 messages are stored, 1 are not, and 1 are refused for good" in text
+    assert "the same call can be made again: what is stored is then a duplicate. The first error: PutItem" in text
+    assert sorter.position("orders-18") == 0
+    dynamo.faults.clear()
+    answer = enqueue(event)
+    assert (answer["accepted"], answer["duplicates"]) == (1, [message(0, "orders-18")])
+    assert [(one["message"], one["retryable"]) for one in answer["rejected"]] == [(2, False)]
 
 
 def test_a_direct_invoke_raises_when_the_tables_are_not_there(enqueue: Any, dynamo: Table) -> None:
@@ -242,7 +253,7 @@ def test_i7_what_is_not_stored_comes_again_and_delays_no_other_queue(
     dynamo.fail("PutItem", '"bad"')
     assert failed(enqueue(sqs(message(0, "bad"), message(0, "good"), message(1, "bad")))) == ["id-0", "id-2"]
     assert sorter.position("good") == 0
-    assert told.metrics() == {"MessagesAccepted": 1, "CursorAdvanced": 1}
+    assert told.metrics() == {"MessagesAccepted": 1, "NotStored": 2, "CursorAdvanced": 1}
     dynamo.faults.clear()
     assert failed(enqueue(sqs(message(0, "bad"), message(1, "bad")))) == []
 
@@ -253,7 +264,8 @@ def test_i8_a_message_that_is_stored_in_a_queue_that_did_not_advance_comes_again
     dynamo.fail("UpdateItem", '"bad"')
     event = sqs(message(0, "bad"), message(0, "good"))
     assert failed(enqueue(event)) == ["id-0"]
-    assert enqueue([message(1, "bad"), message(1, "good")])["stalled"][0]["queue"] == "bad"
+    with pytest.raises(StoreUnavailable, match=r"2 of 2 messages are stored.*1 queues could not be advanced"):
+        enqueue([message(1, "bad"), message(1, "good")])
     dynamo.faults.clear()
     assert failed(enqueue(event)) == []
     assert (sorter.position("bad"), sorter.position("good")) == (1, 1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import StreamSorter, Sweeper
+from stream_sort import StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.aws_lambda.enqueue import Enqueue
 from tests.functional.conftest import TUNING, LittleTime
 
@@ -63,6 +64,24 @@ def test_what_the_time_does_not_suffice_for_comes_again(dynamo: Table, sorter: S
     for _ in range(40):
         failed = {one["itemIdentifier"] for one in enqueue(sqs(*batch), LittleTime(dynamo, 20))["batchItemFailures"]}
     assert failed == set()
+
+
+def test_a_list_sent_and_forgotten_loses_no_message_when_the_time_runs_short(
+    dynamo: Table, sorter: StreamSorter, enqueue: Enqueue, told: Told
+) -> None:
+    batch = [message(0, f"q{number:02}") for number in range(40)]
+    with pytest.raises(StoreUnavailable, match=r"of 40 messages .* the same call can be made again") as raised:
+        enqueue(batch, LittleTime(dynamo, 20))
+    stored = sum(sorter.slot(one["queue"], 0) is not None for one in batch)
+    assert 0 < stored < 40
+    assert f"{stored} of 40 messages are stored, {40 - stored} are not" in str(raised.value)
+    assert told.metrics()["NotStored"] == 40 - stored
+    # As Lambda does with an asynchronous event that raised.
+    while stored < 40:
+        with suppress(StoreUnavailable):
+            enqueue(batch, LittleTime(dynamo, 20))
+        stored = sum(sorter.slot(one["queue"], 0) is not None for one in batch)
+    assert enqueue(batch, None)["rejected"] == []
 
 
 def test_messages_that_came_out_of_order_are_counted_and_their_queues_logged(enqueue: Enqueue, told: Told) -> None:
