@@ -184,8 +184,8 @@ class Consumer:
 
         In all queues or in those named, within what is released and not trimmed; returns what was changed, or would be.
         ConsumerActive, and nothing is changed, if it committed there within 5 minutes, unless forced. What lies
-        between comes again, with `batch.replayed`, or is passed over; a queue that was parked is so no longer, dead
-        letters stay.
+        between comes again, `batch.replayed` if this consumer has had it, or is passed over; a queue that was parked is
+        so no longer, dead letters stay.
         """
         resetter = Resetter(self._desk)
         time = time_of(to_time, by_duration, self._desk.clock())

@@ -178,11 +178,11 @@ class Delivery:
     def _read(self, row: Checkpoint) -> Sequence[Item]:
         """Return the next chunk, whole: a hole in a released range is never passed over. Empty if overtaken.
 
-        It has messages that the consumer had been past before a reset, or others, never both.
+        It has messages that the consumer has had before a reset, or others, never both.
         """
-        after, position = row.seq, self._place.position
-        if row.replayed_through is not None and after < row.replayed_through:
-            position = min(position, row.replayed_through)
+        after, position, border = row.seq, self._place.position, row.border()
+        if border is not None:
+            position = min(position, border)
         items = self._desk.sorter.stores.items.page(self._wake.queue, after, position, self._chunk.size).items
         end = run_through(after, [item.seq for item in items])
         if end == after:

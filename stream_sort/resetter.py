@@ -102,12 +102,11 @@ class Resetter:
 
     def _set(self, planned: Reset, there: Checkpoint | None) -> Checkpoint | None:
         desk = self.desk
-        version = 0 if there is None else there.version + 1
-        run = RUN_PREFIX + desk.new_run()
-        replayed = _replayed_through(there, planned.new)
-        new = Checkpoint(
-            desk.terms.name, planned.queue, planned.new, version, run, desk.clock(), replayed_through=replayed
-        )
+        run, now = RUN_PREFIX + desk.new_run(), desk.clock()
+        if there is None:
+            new = Checkpoint(desk.terms.name, planned.queue, planned.new, run=run, committed_at=now)
+        else:
+            new = there.reset(planned.new, run, now)
         done = desk.control.create(new) if there is None else desk.control.commit(there, new)
         return new if done.put(new) else None
 
@@ -155,14 +154,6 @@ def _is_active(there: Checkpoint | None, now: float) -> bool:
     if there.parked is not None and there.parked.next_try is None:
         return False
     return now - there.committed_at < ACTIVE
-
-
-def _replayed_through(there: Checkpoint | None, seq: int) -> int | None:
-    """How far a consumer had come in a queue, if that is beyond a seq; a checkpoint that nobody committed tells not."""
-    if there is None or (there.version == 0 and there.committed_at is None):
-        return None
-    furthest = max(there.seq, there.seq if there.replayed_through is None else there.replayed_through)
-    return furthest if furthest > seq else None
 
 
 def time_of(to_time: object, by_duration: object, now: float) -> float | None:

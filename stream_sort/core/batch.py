@@ -116,8 +116,8 @@ class Batch:
 
     It covers `(after, through]`. `attempt` counts how often the handler is given a message by itself, this time
     included; it is 1 for a batch of several. The redrive of a dead letter goes on counting; that of a parked message
-    begins at 1, and it has all its attempts again. `replayed` says that the consumer had been past these messages
-    before it was reset: it has had them before, unless they were passed over.
+    begins at 1, and it has all its attempts again. `replayed` says that the consumer has had these messages
+    before it was reset, dead and discarded ones included; where that is not certain, it is False.
     """
 
     queue: str

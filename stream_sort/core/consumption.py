@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import MAX_SEQ, MIN_SEQ
@@ -59,7 +59,9 @@ class Checkpoint:
     """How far a consumer is in a queue: everything up to `seq` is done.
 
     `version` counts every change and `run` names who made it: a commit succeeds only on the version it read.
-    `replayed_through` is how far it had come before it was reset, until it is there again.
+    `began` is where the messages begin that the consumer has had, one after another, up to `seq`; None stands for
+    `seq` itself, on a row that is new or that an older version wrote. `(replayed_after, replayed_through]` is what it
+    has had ahead of `seq`, before it was reset, until it is there again.
     """
 
     consumer: str
@@ -70,15 +72,51 @@ class Checkpoint:
     committed_at: float | None = None
     parked: Parked | None = None
     replayed_through: int | None = None
+    replayed_after: int | None = None
+    began: int | None = None
 
     def moved(self, seq: int, run: str, now: float, parked: Parked | None = None) -> Checkpoint:
         """Return the row that a commit puts in its place."""
-        left = self.replayed_through if self.replayed_through is not None and self.replayed_through > seq else None
-        return Checkpoint(self.consumer, self.queue, seq, self.version + 1, run, now, parked, left)
+        after, through = self.replayed_after, self.replayed_through
+        if through is not None and through <= seq:
+            after = through = None
+        return Checkpoint(
+            self.consumer, self.queue, seq, self.version + 1, run, now, parked, through, after, self._first()
+        )
+
+    def reset(self, seq: int, run: str, now: float) -> Checkpoint:
+        """Return the row that a reset puts in its place. What it passes over the consumer has not had.
+
+        Of two ranges ahead the longer one is kept: the other one comes as if it were new.
+        """
+        had = self._had()
+        began = next((after for after, through in had if after < seq <= through), seq)
+        ahead = [(max(after, seq), through) for after, through in had if through > seq]
+        row = Checkpoint(self.consumer, self.queue, seq, self.version + 1, run, now, began=began)
+        if not ahead:
+            return row
+        after, through = max(ahead, key=lambda some: some[1] - some[0])
+        return replace(row, replayed_after=after, replayed_through=through)
 
     def is_replay(self, through: int) -> bool:
-        """Return True if the consumer had been past these messages before it was reset."""
-        return self.replayed_through is not None and through <= self.replayed_through
+        """Return True if the consumer has had everything from the checkpoint up to a seq, before it was reset."""
+        after, end = self.replayed_after, self.replayed_through
+        return after is not None and end is not None and after <= self.seq and through <= end
+
+    def border(self) -> int | None:
+        """Return the next seq ahead at which what the consumer has had begins or ends: no batch goes past it."""
+        borders = (self.replayed_after, self.replayed_through)
+        return next((seq for seq in borders if seq is not None and seq > self.seq), None)
+
+    def _first(self) -> int:
+        return self.seq if self.began is None else self.began
+
+    def _had(self) -> list[tuple[int, int]]:
+        """Return the ranges `(after, through]` that the consumer has had, as far as is known."""
+        after, through = self.replayed_after, self.replayed_through
+        if after is None or through is None:
+            return [(self._first(), self.seq)]
+        return [(self._first(), through)] if after <= self.seq else [(self._first(), self.seq), (after, through)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,9 @@ class ControlStoreContract:
             queue = ["#", "q#dead", "ü" * 512][number]
             mine = replace(parked, queue=queue) if parked else None
             replayed = None if number == 0 else 2**63 - number
-            row = Checkpoint("b.i-l_l", queue, 2**63 - 1 - number, 7, "run", NOW, mine, replayed)
+            began = None if number == 0 else -number
+            had = {"replayed_through": replayed, "replayed_after": began, "began": began}
+            row = Checkpoint("b.i-l_l", queue, 2**63 - 1 - number, 7, "run", NOW, mine, **had)
             assert bench.control.create(row).won
             assert bench.control.standing("b.i-l_l", queue).checkpoint == row
 

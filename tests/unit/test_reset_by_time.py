@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
 
 from stream_sort import Batch, InvalidInput, OrderedConsumer
 from stream_sort.arrivals import MOST_PAGES, Arrivals
+from stream_sort.core.consumption import Wake
 from tests.consumers import Clerk, Interrupted, Office, wake
 
 IDLE = 301.0
@@ -240,3 +243,82 @@ def test_the_flag_costs_no_request(office: Office) -> None:
     store = office.interrupt(consumer)
     wake(consumer)
     assert store.calls == ["standing", "commit", "standing"]
+
+
+@pytest.mark.parametrize("start", ["latest", "5"])
+def test_messages_from_before_a_consumer_began_are_not_replayed(office: Office, start: str) -> None:
+    noted = Noted()
+    office.put(*range(6))
+    consumer = office.hire(noted, start=start)
+    wake(consumer)
+    office.put(6)
+    wake(consumer)
+    had = {seq for seqs, _ in noted.batches for seq in seqs}
+    for replayed in (had, {*range(7)}):
+        noted.batches.clear()
+        consumer.reset("earliest", force=True)
+        wake(consumer)
+        assert {seq for seqs, flag in noted.batches for seq in seqs if flag} == replayed
+        assert [seq for seqs, _ in noted.batches for seq in seqs] == [*range(7)]
+
+
+def test_messages_that_a_reset_passed_over_are_not_replayed(office: Office) -> None:
+    noted = Noted()
+    office.put(*range(3))
+    consumer = office.hire(noted)
+    wake(consumer)
+    office.put(*range(3, 8))
+    consumer.reset(6, force=True)
+    wake(consumer)
+    consumer.reset("earliest", force=True)
+    noted.batches.clear()
+    wake(consumer)
+    # That it has had 0 to 2 is not kept: what is not certain is not called replayed.
+    assert noted.batches == [((0, 1, 2, 3, 4, 5), False), ((6, 7), True)]
+
+
+def test_of_a_row_that_an_older_version_wrote_nobody_knows_where_its_consumer_began(office: Office) -> None:
+    noted = Noted()
+    consumer = consumed(office, *range(4))
+    row = office.row()
+    assert row is not None
+    rows = office.sorter.stores.control("Control")._control.checkpoints  # type: ignore[attr-defined]
+    rows[("billing", "q")] = replace(row, began=None)
+    office.put(4)
+    consumer = office.hire(noted)
+    wake(consumer)
+    consumer.reset("earliest", force=True)
+    noted.batches.clear()
+    wake(consumer)
+    assert noted.batches == [((0, 1, 2, 3), False), ((4,), True)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_message_is_called_replayed_that_was_not_delivered_before_whatever_is_reset(
+    office: Office, seed: int
+) -> None:
+    dice, given, wrong = Random(seed), set[int](), list[int]()
+
+    def handle(batch: Batch) -> None:
+        wrong.extend({*batch.seqs} - given if batch.replayed else ())
+        if dice.random() < 0.1:
+            raise ValueError("now and then")
+        given.update(batch.seqs)
+
+    stored = dice.randint(1, 9)
+    office.put(*range(stored))
+    start = dice.choice(["earliest", "latest", str(dice.randint(0, 9))])
+    consumer = office.hire(handle, start=start, batch_size=dice.randint(1, 4))
+    for _ in range(30):
+        move = dice.choice(["put", "wake", "reset"])
+        if move == "put":
+            more = dice.randint(1, 6)
+            office.put(*range(stored, stored + more))
+            stored += more
+        elif move == "reset" and office.row() is not None:
+            consumer.reset(dice.choice(["earliest", "latest", dice.randint(0, stored)]), force=True)
+        else:
+            times = iter([1_000.0] * dice.randint(1, 4))
+            consumer.process([Wake("q")], partial(next, times, 0.0))
+        office.clock.move(IDLE)
+    assert wrong == []

@@ -62,6 +62,8 @@ class CheckpointRow(ControlRow):
     next_try = NumberAttribute(null=True)
     damaged = BooleanAttribute(null=True)
     replayed_through = NumberAttribute(null=True)
+    replayed_after = NumberAttribute(null=True)
+    began = NumberAttribute(null=True)
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> CheckpointRow:
@@ -75,6 +77,8 @@ class CheckpointRow(ControlRow):
             run=checkpoint.run,
             committed_at=_millis(checkpoint.committed_at),
             replayed_through=checkpoint.replayed_through,
+            replayed_after=checkpoint.replayed_after,
+            began=checkpoint.began,
         )
         if checkpoint.parked is not None:
             row.park(checkpoint.parked)
@@ -90,8 +94,6 @@ class CheckpointRow(ControlRow):
 
     def checkpoint(self) -> Checkpoint:
         """The checkpoint of a row."""
-        # pynamodb's types do not say that an attribute may be absent.
-        replayed: float | None = cast("float | None", self.replayed_through)
         return Checkpoint(
             self.consumer,
             self.queue,
@@ -100,7 +102,9 @@ class CheckpointRow(ControlRow):
             self.run,
             _seconds(self.committed_at),
             self.parked(),
-            None if replayed is None else int(replayed),
+            _whole(self.replayed_through),
+            _whole(self.replayed_after),
+            _whole(self.began),
         )
 
     def parked(self) -> Parked | None:
@@ -196,9 +200,7 @@ class WatermarkRow(ControlRow):
     @property
     def archived(self) -> Archived:
         """What the archive has of the queue."""
-        # pynamodb's types do not say that an attribute may be absent.
-        began: float | None = cast("float | None", self.began)
-        return Archived(self.mark, None if began is None else int(began))
+        return Archived(self.mark, _whole(self.began))
 
 
 def place_of(consumer: str, queue: str, seq: int | None = None) -> tuple[str, str]:
@@ -257,6 +259,10 @@ def condition_of(condition: Condition) -> dict[str, Any]:
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
     return request | ({"ExpressionAttributeValues": values} if values else {})
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)
 
 
 def _millis(seconds: float | None) -> int | None:
