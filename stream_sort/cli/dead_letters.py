@@ -10,11 +10,11 @@ import typer
 from stream_sort.cli.choice import counted, moment, some_of
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, json_line, print_json, say, show_table, tell
-from stream_sort.cli.refused import LOOK, WORK, Kept, every, named, sources_of
+from stream_sort.cli.refused import LOOK, WORK, Kept, every, hidden_now, named, sources_of
 from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from stream_sort.cli.refused import Source
     from stream_sort.cli.refused_redrive import Tried
@@ -29,49 +29,66 @@ QueueUrl = Annotated[
     str | None,
     typer.Option("--queue-url", metavar="URL", help="Only this SQS queue, such as one of your own."),
 ]
+Bucket = Annotated[
+    str | None,
+    typer.Option("--bucket", metavar="NAME", help="Only this S3 bucket, such as one that no stack names any more."),
+]
 Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many to show at most.")]
 
 
 @app.command("list")
 @connected
 def list_refused(
-    connection: Connection, *, queue_url: QueueUrl = None, limit: Limit = 100, as_json: Json = False
+    connection: Connection,
+    *,
+    queue_url: QueueUrl = None,
+    bucket: Bucket = None,
+    limit: Limit = 100,
+    as_json: Json = False,
 ) -> None:
     """Show what could not be stored, and why.
 
     Looks into the queue EnqueueDeadLetters, the bucket with what Lambda gave up on of Kinesis, and the places that it
-    gave up on in the tables' streams. What is looked at is hidden from others meanwhile, for a minute at most.
+    gave up on in the tables' streams. What is looked at is hidden from others meanwhile, for a minute at most. What
+    others have hidden is only counted.
 
     Example: stream-sort dead-letters list --stack orders
     """
-    with sources_of(connection, queue_url) as sources:
-        found = [one for _, one in islice(every(sources, LOOK), limit + 1)]
+    with sources_of(connection, queue_url, bucket) as sources:
+        hidden = _hidden(sources)
+        # Not the events: each may be of megabytes.
+        found = [_told(one, connection) for _, one in islice(every(sources, LOOK), limit + 1)]
     shown = found[:limit]
     if as_json:
-        print_json([_told(one, connection) for one in shown])
+        print_json(shown)
     elif shown:
-        rows = [
-            (one["id"], one["source"], moment(one["since"]), one["messages"], one["reason"])
-            for one in (_told(one, connection) for one in shown)
-        ]
+        rows = [(one["id"], one["source"], moment(one["since"]), one["messages"], one["reason"]) for one in shown]
         show_table(("id", "kept in", "since", "messages", "reason"), rows)
     else:
-        say(f"nothing is kept in {_names(sources)}")
+        say(f"nothing {'can be seen' if hidden else 'is kept'} in {_names(sources)}")
+    _tell_hidden(hidden)
     if len(found) > limit:
         tell(f"there are more than {limit:,}; --limit shows more of them")
 
 
 @app.command()
 @connected
-def show(connection: Connection, ids: SomeIds, *, queue_url: QueueUrl = None, as_json: Json = False) -> None:
+def show(
+    connection: Connection,
+    ids: SomeIds,
+    *,
+    queue_url: QueueUrl = None,
+    bucket: Bucket = None,
+    as_json: Json = False,
+) -> None:
     """Show some of them whole.
 
     The reason, and the messages or, if there are none, the body as it was kept.
 
     Example: stream-sort dead-letters show 5fea7756-0ea4-451a-a703-a558b933e274 --stack orders
     """
-    with sources_of(connection, queue_url) as sources:
-        found = [one for _, one in named(sources, ids, LOOK)]
+    with sources_of(connection, queue_url, bucket) as sources:
+        found = [one for _, one in _named(connection, sources, ids, LOOK)]
     if as_json:
         print_json([_told(one, connection) | {"content": _content(one), "body": one.body} for one in found])
         return
@@ -96,6 +113,7 @@ def redrive(  # noqa: PLR0913  # each is an option
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be stored; change nothing.")] = False,
     queue_url: QueueUrl = None,
+    bucket: Bucket = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -111,12 +129,14 @@ def redrive(  # noqa: PLR0913  # each is an option
     from stream_sort.cli.refused_redrive import Redrive  # noqa: PLC0415  # as all imports of commands
 
     if bool(ids) == everything:
-        raise InvalidInput("which of them? Give their ids, as stream-sort dead-letters list shows them, or --all")
+        see = connection.command("dead-letters", "list")
+        raise InvalidInput(f"which of them? Give their ids, as {see} shows them, or --all")
     redrive = Redrive(connection)
-    with sources_of(connection, queue_url) as sources:
-        found = every(sources, WORK) if ids is None or everything else named(sources, ids, WORK)
+    with sources_of(connection, queue_url, bucket) as sources:
+        found = _named(connection, sources, ids, WORK) if ids else every(sources, WORK)
+        hidden = 0 if ids else _hidden(sources)
         if dry_run:
-            _show_tried([redrive.check(one) for _, one in found], as_json=as_json)
+            _show_tried([redrive.check(one) for _, one in found], hidden, as_json=as_json)
             return
         which = some_of(ids) if ids else "all that is kept"
         confirm(f"Redrive {which} in {_names(sources)}. What is stored then is deleted there.", yes)
@@ -130,33 +150,71 @@ def redrive(  # noqa: PLR0913  # each is an option
             if tried:
                 _show(tried, as_json=as_json)
             raise
-    _show_tried(tried, as_json=as_json)
+        # Before the end, which shows again what is left: its failure is only a warning.
+        _show_tried(tried, hidden, as_json=as_json)
 
 
 @app.command()
 @connected
-def discard(
-    connection: Connection, ids: SomeIds, *, queue_url: QueueUrl = None, yes: Yes = False, as_json: Json = False
+def discard(  # noqa: PLR0913  # each is an option
+    connection: Connection,
+    ids: SomeIds,
+    *,
+    queue_url: QueueUrl = None,
+    bucket: Bucket = None,
+    yes: Yes = False,
+    as_json: Json = False,
 ) -> None:
     """Delete some of them for good.
 
-    Only for what can never be stored, and was looked at: it is nowhere else. What is deleted is printed.
+    Only for what can never be stored, and was looked at: it is nowhere else. Each is printed before it is deleted. What
+    could not be deleted is told; then the exit code is 1.
 
     Example: stream-sort dead-letters discard 5fea7756-0ea4-451a-a703-a558b933e274 --stack orders --yes
     """
-    with sources_of(connection, queue_url) as sources:
-        found = list(named(sources, ids, WORK))
+    with sources_of(connection, queue_url, bucket) as sources:
+        found = list(_named(connection, sources, ids, WORK))
         for _, one in found:
             tell(f"{one.id}: {_told(one, connection)['reason']}")
         confirm(f"Delete {counted(len(found), 'dead letter')} for good.", yes)
-        for source, one in found:
-            source.delete([one])
+        if as_json:
+            print_json([_told(one, connection) | {"content": _content(one), "body": one.body} for _, one in found])
+        kept = [one.id for source, one in found if not _discarded(source, one, as_json=as_json)]
         _tidy(sources)
-    if as_json:
-        print_json([_told(one, connection) | {"content": _content(one), "body": one.body} for _, one in found])
-        return
-    for _, one in found:
-        say(f"discarded: {one.id}: {one.body}")
+    if kept:
+        raise typer.Exit(FAILED)
+
+
+def _discarded(source: Source, one: Kept, *, as_json: bool) -> bool:
+    """Delete one for good, once it is printed: whoever could not print it must not delete it."""
+    if not as_json:
+        say(f"{one.id}: {one.body}")
+    if kept := source.delete([one]):
+        tell(f"not discarded: {one.id}: {kept[one.id]}")
+    elif not as_json:
+        say(f"discarded: {one.id}")
+    return not kept
+
+
+def _named(
+    connection: Connection, sources: Sequence[Source], ids: Sequence[str], hide: int
+) -> Iterator[tuple[Source, Kept]]:
+    """Those of these ids; where one is not there, what is hidden is told, too."""
+    hidden = _hidden(sources)
+    try:
+        yield from named(sources, ids, hide, connection.command("dead-letters", "list"))
+    except InvalidInput:
+        _tell_hidden(hidden)
+        raise
+
+
+def _hidden(sources: Sequence[Source]) -> int:
+    return sum(source.elsewhere() for source in sources)
+
+
+def _tell_hidden(count: int) -> None:
+    if count:
+        tell(hidden_now(count))
 
 
 def _told(one: Kept, connection: Connection) -> dict[str, Any]:
@@ -188,11 +246,15 @@ def _tidy(sources: Sequence[Source]) -> None:
         source.tidy()
 
 
-def _show_tried(tried: list[Tried], *, as_json: bool) -> None:
+def _show_tried(tried: list[Tried], hidden: int, *, as_json: bool) -> None:
     """Show what came of it; exit code 1 if something is left."""
     from stream_sort.cli.refused_redrive import LEFT  # noqa: PLC0415  # as all imports of commands
 
-    _show(tried, as_json=as_json)
+    if tried or as_json:
+        _show(tried, as_json=as_json)
+    else:
+        say("nothing can be redriven now" if hidden else "there is nothing to redrive")
+    _tell_hidden(hidden)
     if any(one.outcome == LEFT for one in tried):
         raise typer.Exit(FAILED)
 
@@ -200,9 +262,6 @@ def _show_tried(tried: list[Tried], *, as_json: bool) -> None:
 def _show(tried: list[Tried], *, as_json: bool) -> None:
     if as_json:
         print_json(tried)
-        return
-    if not tried:
-        say("there is nothing to redrive")
         return
     columns = ("id", "outcome", "messages", "accepted", "duplicates", "late", "error")
     show_table(columns, map(_row, tried))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote_plus
 
 from stream_sort.aws_lambda.refused_events import RefusedEvent, unwrap
+from stream_sort.cli.interrupts import interrupted_later
+from stream_sort.cli.output import tell
 from stream_sort.core.json_text import loads
 from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stream_sort.cli.connection import Connection
     from stream_sort.core.message import KeyNames
@@ -46,14 +48,17 @@ class Source(Protocol):
     def kept(self, hide: int) -> Iterator[Kept]:
         """Go through what it keeps; each is hidden from others for so many seconds, or until the end."""
 
-    def delete(self, some: Iterable[Kept]) -> None:
-        """Delete events for good."""
+    def elsewhere(self) -> int:
+        """Count roughly, before anything is looked at, what is hidden: by others, or by a command that was killed."""
+
+    def delete(self, some: Iterable[Kept]) -> dict[str, str]:
+        """Delete events for good. Return, by id, why one is still there."""
 
     def tidy(self) -> None:
         """Delete what only speaks of events that are deleted."""
 
     def close(self) -> None:
-        """Show again what was hidden and not deleted."""
+        """Show again what was hidden and not deleted. Never raises for AWS: what stays hidden is only told."""
 
 
 @dataclass
@@ -65,50 +70,85 @@ class QueueSource:
     client: Any
     keys: KeyNames
     hidden: dict[str, str] = field(default_factory=dict)
+    hidden_for: int = LOOK
 
     def kept(self, hide: int) -> Iterator[Kept]:
         """See Source. Ends where only what was seen before comes again: it took longer than it could be hidden."""
         seen: set[str] = set()
+        self.hidden_for = hide
         while page := self._receive(hide):
-            self.hidden |= {one["MessageId"]: one["ReceiptHandle"] for one in page}
             fresh = [one for one in page if one["MessageId"] not in seen]
             seen |= {one["MessageId"] for one in page}
             if not fresh:
                 return
             yield from map(self._opened, fresh)
 
-    def delete(self, some: Iterable[Kept]) -> None:
+    def elsewhere(self) -> int:
+        """See Source. What cannot be counted is told, and counts as nothing."""
+        wanted = "ApproximateNumberOfMessagesNotVisible"
+        try:
+            answer = self.client.get_queue_attributes(QueueUrl=self.url, AttributeNames=[wanted])
+        except _refusals() as error:
+            tell(f"whether more is hidden in {self.name} is not known: {error}")
+            return 0
+        return int(answer.get("Attributes", {}).get(wanted, 0))
+
+    def delete(self, some: Iterable[Kept]) -> dict[str, str]:
         """See Source."""
+        kept: dict[str, str] = {}
         for page in _pages(list(some)):
             # The handle of the last receive, should it have come twice.
             entries = self._entries({one.id: self.hidden.get(one.id, one.handle) for one in page})
-            answer = self.client.delete_message_batch(QueueUrl=self.url, Entries=entries)
-            failed = {int(one["Id"]) for one in answer.get("Failed", ())}
+            failed = self._failures(self.client.delete_message_batch, entries)
+            kept |= {page[number].id: why for number, why in failed.items()}
             for number, one in enumerate(page):
                 if number not in failed:
                     self.hidden.pop(one.id, None)
+        return kept
 
     def tidy(self) -> None:
         """See Source."""
 
     def close(self) -> None:
         """See Source."""
+        left: list[str] = []
         for page in _pages(list(self.hidden.items())):
             entries = [one | {"VisibilityTimeout": 0} for one in self._entries(dict(page))]
-            self.client.change_message_visibility_batch(QueueUrl=self.url, Entries=entries)
+            # A fault of ours is a handle that is of no use: somebody else can see it, or could already.
+            left += self._failures(self.client.change_message_visibility_batch, entries, own_faults=False).values()
             for name, _ in page:
                 self.hidden.pop(name)
+        if left:
+            time = "a minute" if self.hidden_for <= LOOK else f"{self.hidden_for // 60} minutes"
+            tell(f"{len(left):,} of {self.name} will be hidden for up to {time}: {left[0]}")
+
+    def _failures(
+        self, call: Callable[..., Any], entries: list[dict[str, Any]], *, own_faults: bool = True
+    ) -> dict[int, str]:
+        """Make a call for a page. Return, by the number of each entry, why it was not done."""
+        try:
+            failed = call(QueueUrl=self.url, Entries=entries).get("Failed", ())
+        except _refusals() as error:
+            return dict.fromkeys(range(len(entries)), str(error))
+        return {
+            int(one["Id"]): ": ".join(str(one[name]) for name in ("Code", "Message") if one.get(name))
+            for one in failed
+            if own_faults or not one.get("SenderFault")
+        }
 
     def _receive(self, hide: int) -> list[dict[str, Any]]:
-        answer = self.client.receive_message(
-            QueueUrl=self.url,
-            MaxNumberOfMessages=PAGE,
-            VisibilityTimeout=hide,
-            WaitTimeSeconds=WAIT,
-            AttributeNames=["All"],
-            MessageAttributeNames=["All"],
-        )
-        found: list[dict[str, Any]] = answer.get("Messages", [])
+        # A page that SQS has handed out is hidden, whether it is noted here or not.
+        with interrupted_later():
+            answer = self.client.receive_message(
+                QueueUrl=self.url,
+                MaxNumberOfMessages=PAGE,
+                VisibilityTimeout=hide,
+                WaitTimeSeconds=WAIT,
+                AttributeNames=["All"],
+                MessageAttributeNames=["All"],
+            )
+            found: list[dict[str, Any]] = answer.get("Messages", [])
+            self.hidden |= {one["MessageId"]: one["ReceiptHandle"] for one in found}
         return found
 
     def _opened(self, one: dict[str, Any]) -> Kept:
@@ -144,10 +184,19 @@ class BucketSource:
                     event = unwrap(text, {}, self.keys)
                     yield Kept(one["Key"], self.name, one["LastModified"].timestamp(), event, text, one["Key"])
 
-    def delete(self, some: Iterable[Kept]) -> None:
+    def elsewhere(self) -> int:
         """See Source."""
+        return 0
+
+    def delete(self, some: Iterable[Kept]) -> dict[str, str]:
+        """See Source."""
+        kept: dict[str, str] = {}
         for one in some:
-            self.client.delete_object(Bucket=self.bucket, Key=one.handle)
+            try:
+                self.client.delete_object(Bucket=self.bucket, Key=one.handle)
+            except _refusals() as error:
+                kept[one.id] = str(error)
+        return kept
 
     def close(self) -> None:
         """See Source."""
@@ -158,7 +207,8 @@ class BucketSource:
             return
         try:
             gone = [note for note in self.notes.kept(LOOK) if self._is_gone(note.body)]
-            self.notes.delete(gone)
+            if kept := self.notes.delete(gone):
+                tell(f"{len(kept):,} of the notes in {self.notes.name} could not be deleted: {min(kept.values())}")
         finally:
             self.notes.close()
 
@@ -192,26 +242,46 @@ def _pages(some: Sequence[Any]) -> Iterator[Sequence[Any]]:
     return (some[start : start + PAGE] for start in range(0, len(some), PAGE))
 
 
+def _refusals() -> tuple[type[Exception], ...]:
+    """What AWS, or the way to it, answers with instead of doing what it was asked."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # as all imports of commands
+
+    return BotoCoreError, ClientError
+
+
 @contextmanager
-def sources_of(connection: Connection, url: str | None) -> Iterator[list[Source]]:
-    """The sources of a stack, or one queue that is named. At the end all that is left is shown again."""
-    keys, outputs = connection.sorter.options.keys, connection.stack.outputs
-    sqs = connection.client("sqs")
-    found: list[Source]
+def sources_of(connection: Connection, url: str | None, bucket: str | None) -> Iterator[list[Source]]:
+    """The sources of a stack, or the queue and bucket that are named. At the end all that is left is shown again."""
+    keys = connection.sorter.options.keys
+    found: list[Source] = []
     if url is not None:
-        found = [QueueSource(url.rpartition("/")[2], url, sqs, keys)]
-    else:
-        found = [QueueSource("EnqueueDeadLetters", connection.output("EnqueueDeadLettersUrl"), sqs, keys)]
-        if bucket := outputs.get("KinesisFailuresBucket"):
-            noted = outputs.get("KinesisFailuresUrl")
-            notes = QueueSource("KinesisFailures", noted, sqs, keys) if noted else None
-            found.append(BucketSource("KinesisFailuresBucket", bucket, connection.client("s3"), keys, notes))
-        if failures := outputs.get("StreamFailuresUrl"):
-            found.append(QueueSource("StreamFailures", failures, sqs, keys))
+        found.append(QueueSource(url.rpartition("/")[2], url, connection.client("sqs"), keys))
+    if bucket is not None:
+        found.append(BucketSource(bucket, bucket, connection.client("s3"), keys))
+    if not found:
+        found = list(_of_stack(connection, keys))
     with ExitStack() as end:
         for one in found:
             end.callback(one.close)
         yield found
+
+
+def _of_stack(connection: Connection, keys: KeyNames) -> Iterator[Source]:
+    sqs, outputs = connection.client("sqs"), connection.stack.outputs
+    yield QueueSource("EnqueueDeadLetters", connection.output("EnqueueDeadLettersUrl"), sqs, keys)
+    if bucket := outputs.get("KinesisFailuresBucket"):
+        noted = outputs.get("KinesisFailuresUrl")
+        notes = QueueSource("KinesisFailures", noted, sqs, keys) if noted else None
+        yield BucketSource("KinesisFailuresBucket", bucket, connection.client("s3"), keys, notes)
+    if failures := outputs.get("StreamFailuresUrl"):
+        yield QueueSource("StreamFailures", failures, sqs, keys)
+
+
+def hidden_now(count: int) -> str:
+    """Say of letters that are hidden when they can be seen again, at the latest."""
+    what, which = ("is", "it") if count == 1 else ("are", "them")
+    why = f"as another command works on {which} or was interrupted"
+    return f"{count:,} more {what} hidden now, {why}; look again in {WORK // 60} minutes"
 
 
 def every(sources: Iterable[Source], hide: int) -> Iterator[tuple[Source, Kept]]:
@@ -219,12 +289,12 @@ def every(sources: Iterable[Source], hide: int) -> Iterator[tuple[Source, Kept]]
     return ((source, one) for source in sources for one in source.kept(hide))
 
 
-def named(sources: Iterable[Source], ids: Iterable[str], hide: int) -> Iterator[tuple[Source, Kept]]:
-    """Those of these ids; InvalidInput at the end if one is not there."""
+def named(sources: Iterable[Source], ids: Iterable[str], hide: int, see: str) -> Iterator[tuple[Source, Kept]]:
+    """Those of these ids; InvalidInput at the end if one is not there, with the command to see."""
     wanted = set(ids)
     found = ((source, one) for source, one in every(sources, hide) if one.id in wanted)
     for source, one in islice(found, len(wanted)):
         wanted.discard(one.id)
         yield source, one
     if wanted:
-        raise InvalidInput(f"no dead letter has the id {min(wanted)!r}; see stream-sort dead-letters list")
+        raise InvalidInput(f"no dead letter has the id {min(wanted)!r}; see {see}")

@@ -9,10 +9,11 @@ from stream_sort.aws_lambda.parcels import Parcel, parcels_of
 from stream_sort.aws_lambda.receipts import put
 from stream_sort.aws_lambda.refused_events import kinesis_event
 from stream_sort.aws_lambda.shapes import Shape
+from stream_sort.cli.choice import counted
 from stream_sort.cli.loading import CONFLICT
-from stream_sort.cli.stream_places import kinesis_records, table_queues
+from stream_sort.cli.stream_places import PlaceUnreadable, kinesis_records, table_queues
 from stream_sort.core.outcomes import Status
-from stream_sort.errors import InvalidInput, StoreMisconfigured, StreamSortError
+from stream_sort.errors import InvalidInput, StreamSortError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -56,13 +57,17 @@ class Redrive:
     clients: dict[str, Any] = field(default_factory=dict)
 
     def try_all(self, found: Iterable[tuple[Source, Kept]]) -> Iterator[list[Tried]]:
-        """Try events, some at a time; what is done is deleted from its source before the next ones are tried."""
+        """Try events, some at a time; what is done is deleted from its source before the next ones are tried.
+
+        One that fails, or that cannot be deleted, is left with its reason, and the others go on.
+        """
         for portion in _portions(found):
             tried = self._try([kept for _, kept in portion])
             done = {one.id for one in tried if one.outcome != LEFT}
+            still_there: dict[str, str] = {}
             for source in {id(source): source for source, _ in portion}.values():
-                source.delete(kept for of, kept in portion if of is source and kept.id in done)
-            yield tried
+                still_there |= source.delete(kept for of, kept in portion if of is source and kept.id in done)
+            yield [_not_deleted(one, still_there[one.id]) if one.id in still_there else one for one in tried]
 
     def check(self, kept: Kept) -> Tried:
         """Say what is known against storing an event; nothing is changed."""
@@ -92,12 +97,15 @@ class Redrive:
         if place is None:
             return event
         if not (place.stream and place.shard and place.first.isdecimal() and place.last.isdecimal()):
-            return replace(event, parcels=(Parcel("place", error=InvalidInput(NO_PLACE)),), place=None)
+            return _without_records(event, NO_PLACE)
         if not place.is_kinesis:
             return event
-        records = kinesis_records(self._client("kinesis"), place)
+        try:
+            records = kinesis_records(self._client("kinesis"), place)
+        except PlaceUnreadable as error:
+            return _without_records(event, str(error))
         if records is None:
-            return replace(event, parcels=(Parcel("place", error=InvalidInput(DROPPED)),), place=None)
+            return _without_records(event, DROPPED)
         again = kinesis_event(place.stream, place.shard, records)
         parcels = tuple(parcels_of(again, Shape.KINESIS, self.connection.sorter.options.keys))
         return replace(event, parcels=parcels, place=None)
@@ -106,23 +114,33 @@ class Redrive:
         """Do what the function should have done with records of a table's stream."""
         settings, sorter = self.connection.settings, self.connection.sorter
         is_items = place.stream.partition(":table/")[2].partition("/")[0] == settings.items_table
-        queues = table_queues(self._client("dynamodbstreams"), place, settings.queue_key)
+        try:
+            queues = table_queues(self._client("dynamodbstreams"), place, settings.queue_key)
+        except PlaceUnreadable as error:
+            return Tried(kept.id, kept.source, LEFT, error=str(error))
         if queues is None:
             # Those of the cursor table were wakes of queues that have a row: the sweep has woken whoever lagged.
             return Tried(kept.id, kept.source, LEFT, error=MISSED) if is_items else Tried(kept.id, kept.source, WOKEN)
+        failed: list[str] = []
         for queue in queues:
             try:
                 sorter.advance(queue) if is_items else sorter.nudge(queue)
-            except StoreMisconfigured:
-                raise
             except StreamSortError as error:
-                return Tried(kept.id, kept.source, LEFT, error=f"queue {queue!r}: {error}")
-        return Tried(kept.id, kept.source, WOKEN)
+                failed.append(f"queue {queue!r}: {error}")
+        if not failed:
+            return Tried(kept.id, kept.source, WOKEN)
+        more = f"; and {counted(len(failed) - 1, 'more queue')}" if len(failed) > 1 else ""
+        return Tried(kept.id, kept.source, LEFT, error=failed[0] + more)
 
     def _client(self, service: str) -> Any:
         if service not in self.clients:
             self.clients[service] = self.connection.client(service)
         return self.clients[service]
+
+
+def _without_records(event: RefusedEvent, why: str) -> RefusedEvent:
+    """Return an event whose place could not be read: it is left, with the reason."""
+    return replace(event, parcels=(Parcel("place", error=InvalidInput(why)),), place=None)
 
 
 def _outcome(kept: Kept, event: RefusedEvent, receipts: Receipts, span: range) -> Tried:
@@ -140,6 +158,15 @@ def _outcome(kept: Kept, event: RefusedEvent, receipts: Receipts, span: range) -
         late=outcomes.count(Status.LATE),
         error=errors[0] if errors else "",
     )
+
+
+def _not_deleted(one: Tried, why: str) -> Tried:
+    """Return what came of an event that is done, and is still where it was kept."""
+    done, again = (
+        ("all of it is stored", "finds duplicates") if one.outcome == STORED else ("it is done", "does no harm")
+    )
+    error = f"{done}, but it could not be deleted ({why}): to redrive it again {again}"
+    return replace(one, outcome=LEFT, error=error)
 
 
 def _portions(found: Iterable[tuple[Source, Kept]]) -> Iterator[list[tuple[Source, Kept]]]:

@@ -15,8 +15,14 @@ GONE = frozenset({"InvalidArgumentException", "ResourceNotFoundException", "Trim
 MOST_ANSWERS = 1_000
 
 
+class PlaceUnreadable(Exception):
+    """AWS did not say what stands at a place: a right is missing, a stream is throttled, or there is no way to it."""
+
+
 def kinesis_records(client: Any, place: StreamPlace) -> list[tuple[str, bytes]] | None:
     """Return the sequence number and data of each record; None if the stream does not have all of them any more.
+
+    PlaceUnreadable if that cannot be known now.
 
     Between them may be some that were not given up: a shard is read by several runs at once.
     """
@@ -27,7 +33,10 @@ def kinesis_records(client: Any, place: StreamPlace) -> list[tuple[str, bytes]] 
 
 
 def table_queues(client: Any, place: StreamPlace, queue_key: str) -> list[str] | None:
-    """Return the queues that records of a table's stream name; None if it does not have all of them any more."""
+    """Return the queues that records of a table's stream name; None if it does not have all of them any more.
+
+    PlaceUnreadable if that cannot be known now.
+    """
     start = {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": place.first}
     found = _records(client, place, {"StreamArn": place.stream, "ShardId": place.shard, **start})
     records = [(one["dynamodb"]["SequenceNumber"], one["dynamodb"].get("Keys", {})) for one in found]
@@ -38,7 +47,7 @@ def table_queues(client: Any, place: StreamPlace, queue_key: str) -> list[str] |
 
 
 def _records(client: Any, place: StreamPlace, start: dict[str, Any]) -> list[dict[str, Any]]:
-    from botocore.exceptions import ClientError, ParamValidationError  # noqa: PLC0415  # as all imports of commands
+    from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError  # noqa: PLC0415  # as all imports of commands
 
     try:
         return list(_read(client, place, start))
@@ -47,8 +56,14 @@ def _records(client: Any, place: StreamPlace, start: dict[str, Any]) -> list[dic
         return []
     except ClientError as error:
         if error.response["Error"]["Code"] not in GONE:
-            raise
+            raise _unreadable(error) from error
         return []
+    except BotoCoreError as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: Exception) -> PlaceUnreadable:
+    return PlaceUnreadable(f"its stream could not be read: {error}")
 
 
 def _read(client: Any, place: StreamPlace, start: dict[str, Any]) -> Iterator[dict[str, Any]]:

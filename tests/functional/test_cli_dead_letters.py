@@ -390,7 +390,7 @@ def test_some_can_be_named_shown_and_discarded(dead: DeadLetters) -> None:
 def test_an_id_that_is_not_there_is_told(dead: DeadLetters) -> None:
     dead.keep("poison")
     told = Line().error("dead-letters", "show", "nobody", *WHERE, code=2)
-    assert told == "no dead letter has the id 'nobody'; see stream-sort dead-letters list"
+    assert told == "no dead letter has the id 'nobody'; see stream-sort dead-letters list --stack orders"
     assert "which of them?" in Line().error("dead-letters", "redrive", *WHERE, code=2)
     assert len(dead.visible()) == 1
 
