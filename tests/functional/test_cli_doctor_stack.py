@@ -246,6 +246,24 @@ def test_what_lies_in_dead_letter_queues_is_counted_and_purged_by_nobody(
     assert "/stream-sort/orders/" in remedy
 
 
+@pytest.mark.parametrize(("seen", "text"), [(0, "nothing can be seen in"), (2, "holds 2 ")])
+def test_a_dead_letter_queue_whose_letters_are_hidden_is_not_called_empty(
+    seen: int, text: str, stack: DeployedStack
+) -> None:
+    url, sqs = stack.resources["EnqueueDeadLetters"][0], stack.client("sqs")
+    sqs.send_message(QueueUrl=url, MessageBody="{}")
+    assert len(sqs.receive_message(QueueUrl=url, VisibilityTimeout=300)["Messages"]) == 1
+    for _ in range(seen):
+        sqs.send_message(QueueUrl=url, MessageBody="{}")
+    level, area, told, remedy = only(stack.doctor())
+    assert (level, area) == ("WARN", "dead letters")
+    assert text in told
+    assert told.endswith(
+        "1 more is hidden now, as another command works on it or was interrupted; look again in 5 minutes"
+    )
+    assert "stream-sort dead-letters list --stack orders" in remedy
+
+
 def test_a_mapping_that_gives_records_of_kinesis_up_without_keeping_them_is_found(stack: DeployedStack) -> None:
     stack.read_kinesis()
     destination = {"OnFailure": {"Destination": stack.arns["StreamFailures"]}}

@@ -62,7 +62,7 @@ def _letters(aws: Aws, resources: Resources, arns: Arns) -> Iterator[Finding]:
     """Look at every queue, and note its ARN; those that may not be read come to one line."""
     unread = []
     for name, url in resources.of_kind("AWS::SQS::Queue").items():
-        asked = ["QueueArn", "ApproximateNumberOfMessages"]
+        asked = ["QueueArn", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         try:
             answer = aws.ask("sqs", "get_queue_attributes", QueueUrl=url, AttributeNames=asked)
         except Unanswered as problem:

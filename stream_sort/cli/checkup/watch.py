@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
 from stream_sort.cli.checkup.functions import logs_of
 from stream_sort.cli.checkup.remedies import restore
+from stream_sort.cli.refused import hidden_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,12 +33,13 @@ def check_letters(name: str, url: str, attributes: Mapping[str, str] | None, aws
         yield fail(LETTERS, f"the queue {name} is gone", restore(aws))
         return
     count = int(attributes.get("ApproximateNumberOfMessages", 0))
-    if not count:
+    hidden = int(attributes.get("ApproximateNumberOfMessagesNotVisible", 0))
+    if not count and not hidden:
         yield ok(LETTERS, f"{name} is empty")
         return
-    yield warn(
-        LETTERS, f"{name} holds {count:,} {what}", f"see why: {_then(name, step, attributes.get('QueueArn', url), aws)}"
-    )
+    told = f"{name} holds {count:,} {what}" if count else f"nothing can be seen in {name}"
+    told += f"; {hidden_now(hidden)}" if hidden else ""
+    yield warn(LETTERS, told, f"see why: {_then(name, step, attributes.get('QueueArn', url), aws)}")
 
 
 def _then(name: str, step: str, arn: str, aws: Aws) -> str:
