@@ -27,6 +27,7 @@
     ├── FunctionFailed           a function of the stack was asked, and raised
     ├── StoreError               the tables answered with an error
     │   ├── StoreUnavailable     throttled, failing or out of reach until the deadline (retryable)
+    │   ├── RowDamaged           a row that others changed so that it cannot be read; the trouble of its queue only
     │   ├── FileMissing          no file where one should be
     │   └── StoreMisconfigured   no call can succeed before somebody changes something
     │       ├── TableNotFound        no such table in this region and account
@@ -84,6 +85,7 @@ __all__ = [
     "QueueExists",
     "QueueNotFound",
     "ReplayFailed",
+    "RowDamaged",
     "SequenceConflict",
     "SettingsError",
     "StoreError",
@@ -441,6 +443,10 @@ class StoreUnavailable(StoreError):
     """Throttled, failing or out of reach until the deadline: the outcome of the call is not known."""
 
     retryable: ClassVar[bool] = True
+
+
+class RowDamaged(StoreError):
+    """A row of a table that cannot be read, because somebody else wrote or changed it; it stops no other queue."""
 
 
 class FileMissing(StoreError):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from stream_sort import StoreUnavailable, StreamSorter, StreamSortError
+from stream_sort import StoreError, StoreUnavailable, StreamSorter, StreamSortError
 from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
 from stream_sort.aws_lambda.enqueue import Enqueue
 from tests.functional.conftest import TUNING
@@ -142,6 +143,37 @@ def test_what_somebody_must_put_right_for_all_queues_comes_again(enqueue: Any, s
     with pytest.raises(StreamSortError):
         enqueue(kinesis({"queue": "q", "seq": 0}))
     assert kept(sqs) == []
+
+
+@pytest.mark.parametrize("operation", ["PutItem", "GetItem"])
+@pytest.mark.parametrize("code", ["KMSDisabledException", "KMSThrottlingException", "ResourceInUseException", "Unheard"])
+def test_a_code_that_nobody_knows_does_not_drain_the_stream_into_the_dead_letters(
+    enqueue: Any, sqs: Any, dynamo: Table, sorter: StreamSorter, code: str, operation: str
+) -> None:
+    def refuse(**_: Any) -> Any:
+        body = {"Error": {"Code": code, "Message": "the key is disabled"}}
+        return SimpleNamespace(status_code=400), body | {"ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    name = f"before-call.dynamodb.{operation}"
+    dynamo.client.meta.events.register(name, refuse)
+    event = kinesis({"queue": "q", "seq": 0}, {"queue": "r", "seq": 0})
+    with pytest.raises(StoreError, match=code):
+        enqueue(event)
+    assert kept(sqs) == []
+    dynamo.client.meta.events.unregister(name, refuse)
+    assert failed(enqueue(event)) == []
+    assert (sorter.position("q"), sorter.position("r")) == (0, 0)
+
+
+def test_i7_a_row_that_somebody_changed_holds_up_no_shard(
+    enqueue: Any, sqs: Any, sorter: StreamSorter, dynamo: Table
+) -> None:
+    odd = {"queue": {"S": "odd"}, "seq": {"N": "2"}, "_ss_moved_at": {"S": "yesterday"}}
+    dynamo.client.put_item(TableName="Cursor", Item=odd)
+    assert failed(enqueue(kinesis({"queue": "odd", "seq": 3}, {"queue": "good", "seq": 0}))) == []
+    assert sorter.position("good") == 0
+    ((body, told),) = kept(sqs)
+    assert (json.loads(body), told["error"]) == ({"queue": "odd", "seq": 3}, "RowDamaged")
 
 
 def test_what_comes_again_anyway_is_not_kept_twice(enqueue: Any, sqs: Any, dynamo: Table) -> None:

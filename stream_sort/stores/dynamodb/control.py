@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stream_sort.core.consumption import Checkpoint, Commit, DeadLetter, DeadLetterPage, ParkedPage, Standing
 from stream_sort.core.table_names import check_table_name
-from stream_sort.errors import EffectRefused, SettingsError
+from stream_sort.errors import EffectRefused, RowDamaged, SettingsError
 from stream_sort.stores.dynamodb import control_rows as rows
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursors import row_of as cursor_of
 from stream_sort.stores.dynamodb.transactions import transact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stream_sort.core.batch import Effect
     from stream_sort.core.consumption import Subscription
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.values import Wire
 
 MAX_KEYS = 100
+
+Read = TypeVar("Read")
 
 
 class DynamoControlStore:
@@ -107,13 +110,13 @@ class DynamoControlStore:
         """See ControlStore."""
         latest = rows.NEVER if before is None else round(before * 1000)
         body = self._listing(rows.parked_listing(consumer), latest, start)
-        listed = (_checkpoint(wire).parked for wire in body["Items"])
+        listed = (checkpoint.parked for checkpoint in _readable(_checkpoint, body["Items"]))
         return ParkedPage(tuple(parked for parked in listed if parked is not None), body.get("LastEvaluatedKey"))
 
     def dead_letters(self, consumer: str, start: Any = None) -> DeadLetterPage:
         """See ControlStore."""
         body = self._listing(rows.dead_listing(consumer), rows.NEVER, start)
-        return DeadLetterPage(tuple(map(_letter, body["Items"])), body.get("LastEvaluatedKey"))
+        return DeadLetterPage(tuple(_readable(_letter, body["Items"])), body.get("LastEvaluatedKey"))
 
     def dead_letters_of(self, consumer: str, queue: str, *, discarded: bool = False) -> list[DeadLetter]:
         """See ControlStore."""
@@ -267,6 +270,13 @@ def _checkpoint(wire: Wire) -> Checkpoint:
 
 def _letter(wire: Wire) -> DeadLetter:
     return rows.row_of(rows.DeadLetterRow, wire).letter()
+
+
+def _readable(read: Callable[[Wire], Read], wires: Iterable[Wire]) -> Iterator[Read]:
+    """Rows that can be read: a damaged one is its own queue's trouble, and shows when that is looked at."""
+    for wire in wires:
+        with suppress(RowDamaged):
+            yield read(wire)
 
 
 def _letter_row(consumer: str, letter: DeadLetter) -> ControlRow:

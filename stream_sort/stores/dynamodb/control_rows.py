@@ -11,7 +11,7 @@ from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttrib
 from pynamodb.models import Model
 
 from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked, Subscription
-from stream_sort.errors import StoreError, shown
+from stream_sort.errors import RowDamaged, shown
 from stream_sort.ports.archive import Archived
 from stream_sort.stores.dynamodb import tables
 
@@ -234,17 +234,18 @@ def wire_of(row: ControlRow) -> Wire:
 
 
 def row_of(kind: type[Row], wire: Wire) -> Row:
-    """A row as answers carry it; attributes of a later version are let be. StoreError for what is no such row."""
+    """A row as answers carry it; attributes of a later version are let be. RowDamaged for what is no such row."""
     attributes = list(kind.get_attributes().values())
     known = {attribute.attr_name for attribute in attributes}
     needed = {attribute.attr_name for attribute in attributes if not attribute.null}
     try:
         row = kind.from_raw_data({name: value for name, value in wire.items() if name in known})
     except (TypeError, ValueError) as error:
-        raise StoreError(f"the control table holds a row that is not ours: {shown(wire, 200)}: {error}") from error
-    if needed - wire.keys():
-        missing = ", ".join(sorted(needed - wire.keys()))
-        raise StoreError(f"the control table holds a row without {missing}: {shown(wire, 200)}; who wrote it?")
+        raise RowDamaged(f"the control table holds a row that is not ours: {shown(wire, 200)}: {error}") from error
+    present = {name for name, value in wire.items() if "NULL" not in value}
+    if needed - present:
+        missing = ", ".join(sorted(needed - present))
+        raise RowDamaged(f"the control table holds a row without {missing}: {shown(wire, 200)}; who wrote it?")
     return row
 
 

@@ -10,7 +10,7 @@ from stream_sort.core.records import Cursor, CursorPage, QueuePage
 from stream_sort.errors import StreamSortError
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.errors import lacks_index
-from stream_sort.stores.dynamodb.values import int_at, text_at
+from stream_sort.stores.dynamodb.values import number_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +40,7 @@ class DynamoCursorListings:
         }
         values = {":before": {"N": str(round(before * 1000))}}
         found, left = self._query(request, values, dict.fromkeys(tables.WAITING_SHARES) if start is None else start)
-        found.sort(key=lambda wire: int_at(wire, tables.WAITING_SINCE))
+        found.sort(key=lambda wire: number_at(wire, tables.WAITING_SINCE))
         return QueuePage(tuple(text_at(wire, self._queue_key) for wire in found), left)
 
     def active(self, since: float, start: Any = None) -> QueuePage | None:
@@ -58,7 +58,7 @@ class DynamoCursorListings:
             if lacks_index(error.__cause__):
                 return None
             raise
-        hours = ((text_at(wire, self._queue_key), int_at(wire, tables.HOUR)) for wire in found)
+        hours = ((text_at(wire, self._queue_key), number_at(wire, tables.HOUR)) for wire in found)
         return QueuePage(tuple(queue for queue, hour in hours if hour >= hour_of(queue, since)), left)
 
     def queues(self, start: Any = None) -> QueuePage:

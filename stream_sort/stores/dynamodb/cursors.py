@@ -11,7 +11,7 @@ from stream_sort.core.records import Cursor, Head, Move
 from stream_sort.errors import InvalidInput
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursor_listings import DynamoCursorListings, activity_of, waiting_share
-from stream_sort.stores.dynamodb.values import int_at, text_at
+from stream_sort.stores.dynamodb.values import int_at, mark_at, text_at, time_at
 
 if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.calls import Calls, Reply
@@ -235,11 +235,11 @@ def row_of(wire: Wire, queue_key: str, seq_key: str) -> Cursor:
         position=int_at(wire, seq_key),
         first_seq=int_at(wire, tables.FIRST_SEQ) if tables.FIRST_SEQ in wire else 0,
         policy=_policy(wire),
-        waiting_since=_seconds(wire, tables.WAITING_SINCE) if tables.WAITING in wire else None,
+        waiting_since=_mark(wire) if tables.WAITING in wire else None,
         moved_at=_seconds(wire, tables.MOVED_AT),
         nudges=int_at(wire, tables.NUDGES) if tables.NUDGES in wire else 0,
         nudged_at=_seconds(wire, tables.NUDGED_AT),
-        last_mark=_seconds(wire, tables.WAITING_SINCE),
+        last_mark=_mark(wire),
         floor=int_at(wire, tables.FLOOR) if tables.FLOOR in wire else None,
         withdrawals=int_at(wire, tables.WITHDRAWALS) if tables.WITHDRAWALS in wire else 0,
         gap=_gap(wire),
@@ -262,8 +262,7 @@ def _gap(wire: Wire) -> Gap | None:
 
 
 def _gap_wire(gap: Gap) -> dict[str, Any]:
-    numbers = (_number(gap.seqs.start), _number(gap.seqs.stop), _time(gap.since), _number(gap.withdrawals))
-    return {"L": list(numbers)}
+    return {"L": [_number(gap.seqs.start), _number(gap.seqs.stop), _time(gap.since), _number(gap.withdrawals)]}
 
 
 def _policy(wire: Wire) -> GapPolicy | None:
@@ -289,7 +288,11 @@ def _active_values(queue: str, now: float) -> Wire:
 
 
 def _seconds(wire: Wire, name: str) -> float | None:
-    return int(wire[name]["N"]) / 1000 if name in wire else None
+    return time_at(wire, name) if name in wire else None
+
+
+def _mark(wire: Wire) -> float | None:
+    return mark_at(wire, tables.WAITING_SINCE) if tables.WAITING_SINCE in wire else None
 
 
 def _number(value: int) -> dict[str, str]:

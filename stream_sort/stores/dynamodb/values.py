@@ -12,10 +12,12 @@ from decimal import Decimal
 from typing import Any
 
 from stream_sort.core.numbers import float_fits_number, float_is_noted, int_fits_number
-from stream_sort.errors import StoreError, shown
+from stream_sort.errors import RowDamaged, StoreError, shown
 
 Wire = dict[str, dict[str, Any]]
 Path = tuple[str | int, ...]
+# The end of the year 9999, in milliseconds.
+LATEST = 253_402_300_799_999
 
 
 def encode(document: dict[str, Any]) -> tuple[Wire, str | None]:
@@ -32,7 +34,7 @@ def decode(wire: Wire, types: str | None) -> dict[str, Any]:
         _set_types(document, json.loads(types) if types else {})
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # Of this one row, as in _at.
-        raise StoreError(
+        raise RowDamaged(
             f"the table holds a message that somebody changed: its note on types, {shown(types, 100)}, does not fit "
             f"{_told(wire)} ({error!r}); put the fields back that it names, or delete the attribute with the note"
         ) from error
@@ -58,8 +60,27 @@ def int_at(wire: Wire, name: str) -> int:
     text = _at(wire, name, "N")
     number = _decode_number(text)
     if not isinstance(number, int):
-        raise StoreError(f"the table holds {name!r} = {text}, which is no whole number; its row is {_told(wire)}")
+        raise RowDamaged(f"the table holds {name!r} = {text}, which is no whole number; its row is {_told(wire)}")
     return number
+
+
+def number_at(wire: Wire, name: str) -> float:
+    """A number that must be there, with a fraction or without."""
+    return _decode_number(_at(wire, name, "N"))
+
+
+def time_at(wire: Wire, name: str) -> float:
+    """A time that must be there in milliseconds, as seconds."""
+    millis = number_at(wire, name)
+    if abs(millis) > LATEST:
+        raise RowDamaged(f"the table holds {name!r} = {millis}, which is no time; its row is {_told(wire)}")
+    return millis / 1000
+
+
+def mark_at(wire: Wire, name: str) -> float:
+    """A time as `time_at`, but in whole milliseconds: a condition compares it exactly."""
+    int_at(wire, name)
+    return time_at(wire, name)
 
 
 def is_number(wire: Wire, name: str) -> bool:
@@ -74,8 +95,9 @@ def is_whole(wire: Wire, name: str) -> bool:
 
 def _at(wire: Wire, name: str, kind: str) -> Any:
     if kind not in wire.get(name, {}):
-        # Of this one row: it must not keep anybody from the others.
-        raise StoreError(
+        # Of this one row: it must not keep anybody from the others. A name that is not there at all may be a wrong one.
+        kind_of_error = RowDamaged if name in wire else StoreError
+        raise kind_of_error(
             f"the table holds a row without {name!r} of type {kind}: {_told(wire)}; "
             "check who wrote it, and the table names, queue_key and seq_key"
         )
