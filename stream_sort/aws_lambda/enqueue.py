@@ -13,7 +13,7 @@ from stream_sort.aws_lambda.http_api import answer_request
 from stream_sort.aws_lambda.parcels import Parcel, parcels_of
 from stream_sort.aws_lambda.receipts import Receipts, is_own_fault, put, told
 from stream_sort.aws_lambda.shapes import Shape, messages_in, shape_of
-from stream_sort.errors import InvalidInput, SequenceConflict, StoreMisconfigured, StreamSortError
+from stream_sort.errors import CursorLost, InternalError, InvalidInput, RowDamaged, SequenceConflict, StreamSortError
 
 if TYPE_CHECKING:
     from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from stream_sort.sorter import Sorter
 
 MOST_PLACES_LOGGED = 20
+# Errors that somebody must put right first, and that no other queue meets.
+OF_ONE_QUEUE = (CursorLost, RowDamaged, InternalError)
 
 
 class Enqueue:
@@ -99,12 +101,12 @@ class Enqueue:
     def _may_be_set_aside(self, error: StreamSortError) -> bool:
         """Return True where to try a record again is no use, and would only hold up other queues.
 
-        What no queue can escape is put right in one place, and then helps all records: they wait for it.
+        That is known of the message's own faults and of what is wrong with one queue. Any other error, an unknown code
+        of AWS included, may be met by every record: they wait in the stream until somebody has put it right.
         """
         if is_own_fault(error):
             return True
-        is_of_one_queue = not error.retryable and not isinstance(error, StoreMisconfigured)
-        return self._dead_letters is not None and is_of_one_queue
+        return self._dead_letters is not None and isinstance(error, OF_ONE_QUEUE)
 
     def _set_aside(self, records: dict[str, Any], failures: dict[str, StreamSortError]) -> dict[str, StreamSortError]:
         """Keep records in the dead letters; the errors of those that could not be kept."""

@@ -248,3 +248,17 @@ def test_a_transaction_of_our_own_rows_that_fails_otherwise_is_not_read_as_a_los
 def test_a_region_called_endpoint_is_not_taken_for_an_address(place: Place, which: str) -> None:
     with pytest.raises(SettingsError, match=which):
         place.client("lambda", read_timeout=1.0)
+
+
+@pytest.mark.parametrize(
+    ("says", "kind"),
+    [("Item size to update has exceeded the maximum allowed size", MessageTooLarge), ("anything else", InvalidMessage)],
+)
+def test_a_late_message_that_the_table_refuses_is_at_fault_itself(client: Faulty, says: str, kind: Any) -> None:
+    sorter = StreamSorter(client=client, in_flight=1)
+    sorter.put(message(0))
+    sorter.skip("q", 1)
+    error = ClientError({"Error": {"Code": "ValidationException", "Message": says}}, "UpdateItem")
+    client.before["update_item"] = [error]
+    ((_, refused),) = sorter.put_many([message(1)]).rejected
+    assert type(refused) is kind

@@ -40,6 +40,8 @@ RETRYABLE_CODES = frozenset(
     {
         "InternalFailure",
         "InternalServerError",
+        "KMSInternalException",
+        "KMSThrottlingException",
         "LimitExceededException",
         "ProvisionedThroughputExceeded",
         "ProvisionedThroughputExceededException",

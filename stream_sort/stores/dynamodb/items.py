@@ -70,18 +70,20 @@ class DynamoItemStore:
         }
         wire, types = encode(own)
         is_tombstone, none_kept = "attribute_exists(#skipped)", "attribute_not_exists(#late)"
-        reply = self._calls(
-            "update_item",
-            self._table,
-            TableName=self._table,
-            Key=self._slot(message.queue, message.seq),
-            UpdateExpression="SET #late = :late, #types = :types",
-            ConditionExpression=f"{is_tombstone} AND {none_kept}",
-            ExpressionAttributeNames={"#skipped": tables.SKIPPED, "#late": tables.LATE, "#types": tables.LATE_TYPES},
-            ExpressionAttributeValues={":late": {"M": wire}, ":types": {"S": types or ""}},
-            ReturnValues="ALL_NEW",
-            ReturnValuesOnConditionCheckFailure="ALL_OLD",
-        )
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "Key": self._slot(message.queue, message.seq),
+            "UpdateExpression": "SET #late = :late, #types = :types",
+            "ConditionExpression": f"{is_tombstone} AND {none_kept}",
+            "ExpressionAttributeNames": {"#skipped": tables.SKIPPED, "#late": tables.LATE, "#types": tables.LATE_TYPES},
+            "ExpressionAttributeValues": {":late": {"M": wire}, ":types": {"S": types or ""}},
+            "ReturnValues": "ALL_NEW",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        try:
+            reply = self._calls("update_item", self._table, **request)
+        except StoreError as error:
+            raise _refusal(error, message) from error
         slot = reply.item if reply.refused else reply.body["Attributes"]
         return None if slot is None else self._item(slot)
 
