@@ -233,6 +233,35 @@ def test_a_death_at_the_second_try_of_a_run_counts_the_first_one_too(office: Off
     assert [one.attempts for one in consumer.dead_letters()] == [3]
 
 
+@pytest.mark.parametrize("run", [process, catch_up])
+@pytest.mark.parametrize("max_attempts", [2, 3, 5])
+def test_a_deadly_message_that_comes_to_an_idle_queue_kills_exactly_max_attempts_processes(
+    office: Office, max_attempts: int, run: Callable[[OrderedConsumer], None]
+) -> None:
+    killer = Killer(1)
+    consumer = office.hire(killer, max_attempts=max_attempts, batch_size=1, on_poison="dead_letter")
+    office.put(0)
+    run(consumer)
+    office.clock.move(10)
+    office.put(1)
+    assert kill_until_it_is_given_up(office, consumer, run) == max_attempts
+
+
+@pytest.mark.parametrize("max_attempts", [2, 3, 5])
+def test_a_deadly_message_that_waited_out_a_pause_kills_one_process_fewer_and_never_one_more(
+    office: Office, max_attempts: int
+) -> None:
+    killer = Killer(1)
+    consumer = office.hire(killer, max_attempts=max_attempts, batch_size=1, on_poison="dead_letter")
+    office.put(0)
+    process(consumer)
+    office.clock.move(10)
+    office.put(1)
+    office.clock.move(HOUR)
+    # The tables look the same as if a process had died of it that could note nothing.
+    assert kill_until_it_is_given_up(office, consumer, process) == max_attempts - 1
+
+
 def test_a_queues_very_first_message_is_no_suspect_however_long_it_waited(office: Office) -> None:
     killer = Killer(0)
     office.put(0)
