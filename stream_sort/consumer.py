@@ -80,8 +80,8 @@ class Consumer:
     def catch_up(self, queue: str, *, force: bool = False) -> int:
         """Deliver now what is due; returns how many messages were delivered.
 
-        A queue that is parked is left alone until its next try is due, unless forced. A failing handler parks the
-        queue, as always; a hole in the queue, or a failing store, is raised.
+        A queue that is parked is left alone until its next try is due, unless forced: 0. A failing handler parks it, as
+        always; so does a hole, or a lost cursor row, which each try raises. A failing store is raised.
         """
         self._begin()
         return self._deliver(check_queue(queue), self._shift(None), None, forced=force)
@@ -161,6 +161,7 @@ class Consumer:
     def retire(self) -> None:
         """Take the consumer off the list: nothing waits for it, wakes it or counts its lag any more.
 
+        Stop it first: one that still runs is registered again within a minute, and until then no trim waits for it.
         Its checkpoints, parked queues and dead letters stay. Run again under its name, it is registered anew and goes
         on where it was; where a trim went past it meanwhile, its queue is parked as `Trimmed`: discard that seq.
         """
@@ -181,7 +182,6 @@ class Consumer:
 
         Or `to_time`, in seconds since the epoch, or `by_duration`, so many seconds ago: then every message comes
         again that arrived at or after that time, and, where messages came out of order, some that arrived before.
-
         In all queues or in those named, within what is released and not trimmed; returns what was changed, or would be.
         ConsumerActive, and nothing is changed, if it committed there within 5 minutes, unless forced. What lies
         between comes again, `batch.replayed` if this consumer has had it, or is passed over; a queue that was parked is

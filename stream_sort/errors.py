@@ -394,13 +394,20 @@ class QueueDamaged(StreamSortError):
 
 
 class ConsumerNotFound(StreamSortError):
-    """No consumer of that name is registered; `known` are those that are."""
+    """No consumer of that name is registered, or it is `retired`; `known` are those that are registered."""
 
-    def __init__(self, consumer: str, known: Sequence[str]) -> None:
+    def __init__(self, consumer: str, known: Sequence[str], *, retired: bool = False) -> None:
         there = f"there are {', '.join(map(repr, known))}" if known else "there is none at all"
-        super().__init__(f"no consumer {consumer!r} is registered; {there}. It is registered when it first runs")
+        problem = f"no consumer {consumer!r} is registered; {there}. It is registered when it first runs"
+        if retired:
+            problem = (
+                f"consumer {consumer!r} is retired. Its checkpoints are as they were; it is registered again when it "
+                "next delivers: run its function, or catch_up"
+            )
+        super().__init__(problem)
         self.consumer = consumer
         self.known = list(known)
+        self.retired = retired
 
 
 class ConsumerActive(StreamSortError):

@@ -128,7 +128,8 @@ class Resetter:
         for one in known:
             if one.name == self.desk.terms.name:
                 return one
-        raise ConsumerNotFound(self.desk.terms.name, [one.name for one in known])
+        retired = any(one.name == self.desk.terms.name for one in self.desk.control.consumers(retired=True))
+        raise ConsumerNotFound(self.desk.terms.name, [one.name for one in known], retired=retired)
 
     def _named(self, queues: Iterable[str]) -> Iterator[list[Cursor]]:
         stores = self.desk.sorter.stores

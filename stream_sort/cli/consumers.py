@@ -135,10 +135,11 @@ def retire(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Take a consumer off the list, once nothing runs it.
+    """Take a consumer off the list. Stop it first.
 
     Nobody waits for it any more, and trim may pass it. Its checkpoints stay; run again under its name, it is registered
-    again, within a minute, and goes on where it was.
+    again and goes on where it was. One that still runs is registered again within a minute; until then it delivers, and
+    no trim waits for it.
 
     Example: stream-sort consumers retire billing --yes
     """
@@ -146,7 +147,8 @@ def retire(
     known = consumers_of(control)
     found = [one for one in known if one.name == name]
     if not found:
-        raise ConsumerNotFound(name, [one.name for one in known])
+        retired = any(one.name == name for one in control.consumers(retired=True))
+        raise ConsumerNotFound(name, [one.name for one in known], retired=retired)
     there = _reader(connection, found[0], list(cursor_rows(connection.sorter)))
     lags = f"it lags by {counted(there.lag, 'message')} in {counted(there.behind, 'queue')}" if there.lag else "no lag"
     confirm(f"Retire consumer {name} ({lags}): nothing waits for it any more.", yes)

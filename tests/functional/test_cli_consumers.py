@@ -146,6 +146,10 @@ def test_a_retired_consumer_is_listed_no_more(desk: OperatorDesk) -> None:
     desk.put("ada", 4)
     done = desk.run("consumers", "retire", "billing", "--yes")
     assert (done.exit_code, done.stdout) == (0, "retired: billing\n")
+    for again in (("retire", "billing"), ("reset", "--all", "--consumer", "billing", "--to", "earliest")):
+        refused = desk.run("consumers", *again, "--yes")
+        assert refused.exit_code == 1
+        assert "consumer 'billing' is retired" in refused.stderr
     assert "it lags by 1 message in 1 queue" in done.stderr
     assert desk.told("consumers", "list") == []
 

@@ -9,6 +9,8 @@ import pytest
 
 from stream_sort import (
     Batch,
+    ConsumerNotFound,
+    MissingItems,
     NotConsumed,
     NotParked,
     OrderedConsumer,
@@ -18,12 +20,15 @@ from stream_sort import (
 )
 from stream_sort.core.records import QueuePage
 from stream_sort.inflight import InFlight
+from stream_sort.place import EARLY
 from stream_sort.registrar import Registrar
 from stream_sort.watcher import Watcher
 from tests.consumers import Clerk, Interrupted, Office, wake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+HOUR = 3_600.0
 
 
 @pytest.fixture
@@ -256,3 +261,46 @@ def test_what_needs_a_handler_says_so_where_there_is_none(
     with pytest.raises(SettingsError, match=r"consumer 'billing' has no handler; give it one: OrderedConsumer"):
         call(asking)
     assert known(office) == []
+
+
+def test_a_reset_of_a_retired_consumer_says_that_it_is_retired_and_what_brings_it_back(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Clerk())
+    wake(consumer)
+    consumer.retire()
+    with pytest.raises(ConsumerNotFound, match=r"'billing' is retired\. .* when it next delivers: run") as raised:
+        consumer.reset("earliest")
+    assert raised.value.retired
+    wake(consumer)
+    assert [one.new for one in consumer.reset("earliest", force=True)] == [-1]
+
+
+def test_a_latest_consumer_that_was_retired_goes_on_where_it_was(office: Office) -> None:
+    clerk = Clerk()
+    office.put(0)
+    wake(office.hire(Clerk(), start="latest"))
+    office.put(0, 1, 2, queue="r")
+    wake(office.hire(clerk, start="latest"), "r")
+    office.hire(Clerk()).retire()
+    office.put(1, 2)
+    office.put(3, queue="r")
+    back = office.hire(clerk, start="latest")
+    wake(back, "q")
+    wake(back, "r")
+    assert (clerk.seqs("q"), clerk.seqs("r")) == ([1, 2], [0, 1, 2, 3])
+
+
+def test_catch_up_raises_a_hole_at_each_try_and_answers_0_in_between(office: Office) -> None:
+    office.put(0, 1, 2)
+    consumer = office.hire(Clerk())
+    office.lose_item(1)
+    for _ in range(3):
+        with pytest.raises(MissingItems):
+            consumer.catch_up("q")
+        (parked,) = consumer.parked()
+        assert parked.next_try is not None
+        if parked.next_try - office.clock() > EARLY:
+            assert consumer.catch_up("q") == 0
+        with pytest.raises(MissingItems):
+            consumer.catch_up("q", force=True)
+        office.clock.move(HOUR)
