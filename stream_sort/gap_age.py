@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from stream_sort.ports import ItemStore
 
 PAGE = 1_000
-# A walk ends after so many messages that make no gap due. What is older than all of these lies beyond them only if no
-# sweep came by for longer than the policy: a sweep would have skipped every gap before it, these messages' seqs, too.
+# A walk ends after so many messages that make no gap due. An older message beyond them was mostly seen by an earlier
+# sweep, before these came, and the age that was noted then holds. If not, the gap seems younger: it is skipped late.
 SEARCH = 1_000
-# How long a sweep may last, in seconds: what is further ahead of its beginning is a clock that is wrong.
-UNDER_WAY = 900.0
 
 
 @dataclass(slots=True)
@@ -40,9 +38,9 @@ class GapWalk:
 
     What lies beyond a gap longer than `max_gap`, which no policy skips, counts for that gap and not for those before:
     a seq that is a timestamp by mistake must not make every gap of its queue old. Tombstones count for none: nobody
-    waits for them. A message that does not say when it arrived, or says a time far ahead of `now`, is as old as the
-    row tells for the gap at the position, and as new as `now` for every other gap: nothing is skipped early for it.
-    One that is a little ahead came while this sweep was under way, and is new for every gap.
+    waits for them. A message that has no arrival time, or one ahead of `now`, arrived `now`. A gap that an earlier sweep
+    noted, or a part of it, is at least as old as noted: the message that made it old is still beyond it, unless one
+    was withdrawn since. So a message without a time ages from the first sweep that saw it.
     """
 
     def __init__(
@@ -62,16 +60,21 @@ class GapWalk:
         self._open: list[_OpenGap] = []
         self._end = cursor.position
         self._searched = 0
-        self._untimed = False
-        self._blocked = False
+        # The gap too long to be skipped before which no message waits.
+        self._blocked: range | None = None
 
     @property
     def left(self) -> Gap | None:
-        """Return the lowest gap that is not due, or cannot be skipped, and its age; None if no message waits."""
+        """Return the lowest gap that is not due, or cannot be skipped, and its age; None if no message waits.
+
+        If nothing but tombstones lies between it and a gap too long, the two are one: what waits lies beyond both.
+        """
         since = min((gap.oldest for gap in self._open), default=math.inf)
-        if self._untimed and self._is_head():
-            since = min(since, self._first_seen())
-        return None if since == math.inf else self._measured(self._open[0].seqs, since)
+        if since == math.inf:
+            return None
+        first = self._open[0].seqs
+        seqs = first if self._blocked is None else range(first.start, self._blocked.stop)
+        return self._measured(seqs, min(since, self._noted_since(seqs)))
 
     def due(self) -> Iterator[Gap]:
         """Yield the gaps that are due, the lowest first; holds no more than one page and the gaps in it."""
@@ -92,14 +95,14 @@ class GapWalk:
         """Note the gap before a slot; False if the walk ends there."""
         gap = range(self._end + 1, seq)
         self._end = seq
-        if not gap or self._blocked:
+        if not gap or self._blocked is not None:
             return True
         if length(gap) > self._max_gap:
             if any(one.oldest < math.inf for one in self._open):
                 return False
             # No message waits before it, so what lies beyond it is what the queue holds up.
-            self._blocked = True
-        if not self._open or not self._blocked:
+            self._blocked = gap
+        if not self._open or self._blocked is None:
             self._open.append(_OpenGap(gap))
         return True
 
@@ -107,19 +110,16 @@ class GapWalk:
         self._searched += 1
         if not self._open:
             return
-        arrived = item.arrived_at
-        if arrived is None or arrived > self._now + UNDER_WAY:
-            self._untimed = True
-            arrived = self._now
-        arrived = min(arrived, self._now)
+        arrived = self._now if item.arrived_at is None else min(item.arrived_at, self._now)
         last = self._open[-1]
         last.oldest = min(last.oldest, arrived)
-        if self._blocked:
+        if self._blocked is not None:
             return
         if self._is_due(arrived):
             yield from self._give(len(self._open), arrived)
-        elif self._untimed and self._is_head() and self._is_due(self._first_seen()):
-            yield from self._give(1, self._first_seen())
+        elif self._is_due(since := self._noted_since(self._open[0].seqs)):
+            noted = sum(self._noted_since(gap.seqs) == since for gap in self._open)
+            yield from self._give(noted, since)
 
     def _give(self, count: int, since: float) -> Iterator[Gap]:
         """Hand over the lowest open gaps, each with the oldest message that was seen beyond it."""
@@ -137,18 +137,18 @@ class GapWalk:
     def _is_due(self, since: float) -> bool:
         return self._now - since >= self._skip_after
 
-    def _is_head(self) -> bool:
-        """Return True if the gap at the position is still open."""
-        return bool(self._open) and self._open[0].seqs.start == self._cursor.position + 1
+    def _noted_since(self, seqs: range) -> float:
+        """Return since when a message waits beyond a gap, as an earlier sweep noted it; infinity if none did.
 
-    def _first_seen(self) -> float:
-        """Return since when the row tells that something waits at its position; `now` if it does not."""
-        cursor = self._cursor
-        if cursor.gap is not None and cursor.is_measured:
-            return min(cursor.gap.since, self._now)
-        if cursor.waiting_since is not None and cursor.is_marked and not cursor.may_have_moved_on:
-            return min(cursor.waiting_since, self._now)
-        return self._now
+        The age of a gap too long is that of what lies beyond it, and says nothing about a gap within it.
+        """
+        noted = self._cursor.gap
+        if noted is None or noted.withdrawals != self._cursor.withdrawals:
+            return math.inf
+        is_part = noted.seqs.start <= seqs.start and seqs.stop <= noted.seqs.stop
+        if seqs == noted.seqs or (is_part and length(noted.seqs) <= self._max_gap):
+            return min(noted.since, self._now)
+        return math.inf
 
 
 def head_gap(items: ItemStore, cursor: Cursor, now: float) -> Gap | None:

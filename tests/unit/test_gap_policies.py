@@ -308,3 +308,99 @@ def test_i7_a_queue_with_the_longest_gap_there_can_be_stops_no_sweep_and_is_expl
     assert ([gap.seqs for gap in done.too_long], done.failed) == ([range(-1, MAX_SEQ)], [])
     assert sorter.position("other") == 1
     assert sorter.explain("long").gaps == [range(-1, MAX_SEQ)]
+
+
+def stray_before_a_young_message(sorter: StreamSorter, clock: MovableClock) -> None:
+    put(sorter, (0, 10**12))
+    clock.move(7_200)
+    Sweeper(sorter).sweep()
+
+
+def tombstone_ahead(sorter: StreamSorter, clock: MovableClock) -> None:
+    put(sorter, (0,))
+    clock.move(120)
+    sorter.skip("q", [15], "never sent")
+    clock.move(7_200)
+    Sweeper(sorter).sweep()
+
+
+def withdrawn_message(sorter: StreamSorter, clock: MovableClock) -> None:
+    put(sorter, (0,))
+    clock.move(120)
+    put(sorter, (5,))
+    Sweeper(sorter).sweep()
+    clock.move(7_200)
+    sorter.withdraw("q", 5, "a wrong seq")
+
+
+def mark_of_a_duplicate(sorter: StreamSorter, clock: MovableClock) -> None:
+    put(sorter, (0,))
+    clock.move(120)
+    row = sorter.stores.cursors.get("q")
+    assert row is not None
+    assert sorter.stores.cursors.set_waiting(row, clock())
+    clock.move(7_200)
+
+
+@pytest.mark.parametrize("untimed", [False, True], ids=["stored while the sweep runs", "without an arrival time"])
+@pytest.mark.parametrize(
+    "before", [stray_before_a_young_message, tombstone_ahead, withdrawn_message, mark_of_a_duplicate]
+)
+def test_a_gap_seconds_old_is_not_given_up_for_an_age_on_the_row_that_is_not_its_own(
+    sorter: StreamSorter, clock: MovableClock, before: Any, *, untimed: bool
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    before(sorter, clock)
+    start = clock()
+    clock.move(0.5)
+    put(sorter, (3,))
+    if untimed:
+        forget_arrival(sorter, 3)
+    done = Sweeper(sorter).sweep(now=start)
+    assert (done.skipped, done.gap_ages) == ([], {"q": 0.0})
+    clock.move(3_600)
+    assert skipped(sorter) == [range(1, 3)], "it ages from the first sweep that saw it"
+
+
+def test_a_message_without_a_time_is_not_as_old_as_a_stray_behind_a_tombstone(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, (0, 10**12))
+    sorter.skip("q", [2])
+    clock.move(7_200)
+    Sweeper(sorter).sweep()
+    put(sorter, (3,))
+    forget_arrival(sorter, 3)
+    assert skipped(sorter) == []
+
+
+def test_a_gap_that_is_filled_in_part_by_a_thousand_messages_is_not_younger_for_it(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, (5_000,))
+    Sweeper(sorter).sweep()
+    clock.move(3_540)
+    put(sorter, range(1, 1_001))
+    assert Sweeper(sorter).sweep().gap_ages == {"q": 3_540.0}
+    clock.move(60)
+    assert skipped(sorter) == [range(1), range(1_001, 5_000)]
+    assert sorter.position("q") == 5_000
+
+
+def test_a_gap_before_a_tombstone_before_a_gap_too_long_is_told_as_too_long(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=60)
+    put(sorter, (0, 10**12))
+    sorter.skip("q", [2])
+    clock.move(60)
+    for age in (60.0, 120.0):
+        done = Sweeper(sorter).sweep()
+        assert [gap.seqs for gap in done.too_long] == [range(1, 10**12)]
+        assert (done.skipped, done.gap_ages) == ([], {"q": age})
+        clock.move(60)
+    remedy = sorter.explain("q").remedy
+    assert "no policy skips" in remedy
+    assert f"withdraw('q', {10**12})" in remedy
