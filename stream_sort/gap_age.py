@@ -38,9 +38,9 @@ class GapWalk:
 
     What lies beyond a gap longer than `max_gap`, which no policy skips, counts for that gap and not for those before:
     a seq that is a timestamp by mistake must not make every gap of its queue old. Tombstones count for none: nobody
-    waits for them. A message that has no arrival time, or one ahead of `now`, arrived `now`. A gap that an earlier sweep
-    noted, or a part of it, is at least as old as noted: the message that made it old is still beyond it, unless one
-    was withdrawn since. So a message without a time ages from the first sweep that saw it.
+    waits for them. A message that has no arrival time, or one ahead of `now`, arrived `now`. A gap that an earlier
+    sweep noted, or a part of it, is at least as old as noted: the message that made it old is still beyond it, unless
+    one was withdrawn since. So a message without a time ages from the first sweep that saw it.
     """
 
     def __init__(

@@ -16,6 +16,7 @@ from stream_sort.gap_age import head_gap
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from stream_sort.core.gaps import Gap
     from stream_sort.core.policy import GapPolicy
     from stream_sort.core.records import Cursor, Item
     from stream_sort.ports import ItemStore
@@ -84,7 +85,7 @@ class Inspector:
             skipped=sorted(item.seq for item in tombstones),
             late=_late(tombstones),
             complete=all_seen and all_searched,
-            remedy=_remedy(cursor, policy, ahead) + self._below(cursor),
+            remedy=self._remedy(cursor, policy, ahead, head) + self._below(cursor),
             floor=cursor.floor,
             withdrawn=cursor.withdrawals,
         )
@@ -98,6 +99,21 @@ class Inspector:
         searched = self.items.tombstones(cursor.queue, limit)
         kept = [item for item in searched.items if cursor.floor is None or item.seq > cursor.floor]
         return kept, not searched.more
+
+    def _remedy(self, cursor: Cursor, policy: GapPolicy, ahead: list[int], head: Gap | None) -> str:
+        queue, following = cursor.queue, cursor.position + 1
+        if not ahead:
+            return "nothing waits"
+        if ahead[0] == following:
+            return f"seq {following} is stored but not released: advance({queue!r}) frees it, as will the next message"
+        gap = range(following, ahead[0])
+        if head is not None and length(head.seqs) > MAX_GAP:
+            # There may be tombstones before the gap that holds up what waits.
+            gap = next((one for one in gaps_between(cursor.position, ahead) if length(one) > MAX_GAP), head.seqs)
+        if length(gap) <= MAX_GAP:
+            return _advice(queue, gap, policy)
+        behind = self.items.arrivals(queue, gap.stop - 1, 1).items
+        return _stray(queue, gap, policy, is_skipped=bool(behind) and behind[0].is_tombstone)
 
     def _below(self, cursor: Cursor) -> str:
         """What to say of messages from before the start of the queue: written past us, or just before it was opened."""
@@ -117,15 +133,7 @@ def _late(tombstones: Sequence[Item]) -> list[LateMessage]:
     ]
 
 
-def _remedy(cursor: Cursor, policy: GapPolicy, ahead: list[int]) -> str:
-    queue, following = cursor.queue, cursor.position + 1
-    if not ahead:
-        return "nothing waits"
-    if ahead[0] == following:
-        return f"seq {following} is stored but not released: advance({queue!r}) frees it, as will the next message"
-    gap = range(following, ahead[0])
-    if length(gap) > MAX_GAP:
-        return _stray(queue, gap, policy)
+def _advice(queue: str, gap: range, policy: GapPolicy) -> str:
     is_one = length(gap) == 1
     missing = f"seq {gap.start}" if is_one else f"seqs {gap.start} to {gap.stop - 1}"
     which = f"{gap.start}" if is_one else f"range({gap.start}, {gap.stop})"
@@ -135,12 +143,19 @@ def _remedy(cursor: Cursor, policy: GapPolicy, ahead: list[int]) -> str:
     return then
 
 
-def _stray(queue: str, gap: range, policy: GapPolicy) -> str:
-    """What to do about a gap that is too long to be given up."""
-    then = (
-        f"{length(gap):,} seqs are missing, {gap.start} to {gap.stop - 1}. If seq {gap.stop} is a mistake, such as a "
-        f"time, take the message out with withdraw({queue!r}, {gap.stop}); else put what is missing"
-    )
+def _stray(queue: str, gap: range, policy: GapPolicy, *, is_skipped: bool) -> str:
+    """What to do about a gap that is too long to be given up; `is_skipped` says so of the seq behind it."""
+    then = f"{length(gap):,} seqs are missing, {gap.start} to {gap.stop - 1}. "
+    if is_skipped:
+        then += (
+            f"Seq {gap.stop} behind them was skipped, so neither it nor what follows it without a gap can be "
+            "withdrawn: put what is missing"
+        )
+    else:
+        then += (
+            f"If seq {gap.stop} is a mistake, such as a time, take the message out with "
+            f"withdraw({queue!r}, {gap.stop}); else put what is missing"
+        )
     if policy.skip_after is not None:
         then += f"; no policy skips a gap of over {MAX_GAP:,} seqs"
     return then

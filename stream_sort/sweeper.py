@@ -13,6 +13,7 @@ from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.times import is_time
 from stream_sort.errors import CursorLost, InvalidInput, StreamSortError, named_error, shown
 from stream_sort.queue_visit import QueueVisit
+from stream_sort.row_ages import row_ages
 from stream_sort.sorter import Sorter
 
 if TYPE_CHECKING:
@@ -37,12 +38,14 @@ class Sweep:
     """What a sweep did.
 
     `waiting` are the queues that something holds up, and `gap_ages` tells for how many seconds, 0 where that is not
-    known: those that wait at a gap, too long to be skipped or not, and marked ones that could not be looked at.
+    known: those that wait at a gap, too long to be skipped or not, and marked ones that could not be looked at, or
+    for which there was no time: their ages are those that earlier sweeps noted.
     `skipped` are gaps that were given up, `found` those at which a queue is seen waiting for the first time, `closed`
     those found before that are there no more, `too_long` those that are due but longer than a sweep skips by itself.
     `failed` are queues with the error that stopped the work on them: any error, a bug of ours included, stops no other
     queue. `watch_error` kept it from finding all consumers that sleep; `callback_errors` is what `on_gap` raised.
-    Not `complete` is a sweep whose time was over; each begins at another queue, so all have their turn.
+    Not `complete` is a sweep whose time was over; each begins at another queue, so all have their turn. Not `listed` is
+    one that could not list the queues: how many wait, and for how long, is not known then.
     """
 
     looked_at: int = 0
@@ -54,6 +57,7 @@ class Sweep:
     failed: list[tuple[str, StreamSortError]] = field(default_factory=list)
     gap_ages: dict[str, float] = field(default_factory=dict)
     complete: bool = True
+    listed: bool = True
     found: list[GapEvent] = field(default_factory=list)
     closed: list[GapEvent] = field(default_factory=list)
     watch_error: StreamSortError | None = None
@@ -134,7 +138,8 @@ class Sweeper:
 
         The mark is a hint: each queue is read again before anything is done about it. `time_left` is asked for seconds
         before each queue; half of them are for the queues that wait, the rest but a tenth of all for waking consumers.
-        `on_figures` is called when all queues were looked at, before anybody is woken.
+        `on_figures` is called when all queues were looked at, before anybody is woken. What it raises, and what kept
+        the queues from being listed, is raised at the end.
         """
         at = self._sorter.clock() if now is None else now
         if not is_time(at):
@@ -143,16 +148,20 @@ class Sweeper:
             raise InvalidInput(f"queues is an iterable of queue names, not {shown(queues)}")
         done = Sweep()
         time = Allowance(time_left, time_left() if time_left else 0.0)
-        problem: Exception | None = None
+        problems: list[Exception] = []
         try:
             self._look_after(queues, at, time, done)
         except Exception as error:  # noqa: BLE001  # also if the queues could not be listed, who sleeps is woken
-            problem = error
-        if on_figures is not None:
-            on_figures(done)
+            done.listed = done.complete = False
+            problems.append(error)
+        try:
+            if on_figures is not None:
+                on_figures(done)
+        except Exception as error:  # noqa: BLE001  # the user's code
+            problems.append(error)
         self._wake(at, time, done)
-        if problem is not None:
-            raise problem
+        if problems:
+            raise problems[0]
         return done
 
     def sweep_all(
@@ -168,15 +177,26 @@ class Sweeper:
     def _look_after(self, queues: Iterable[str] | None, now: float, time: Allowance, done: Sweep) -> None:
         marked = queues is None
         chosen = _names(lambda start: self._cursors.waiting(now + AHEAD, start)) if queues is None else queues
-        for batch in _batches(_turned(list(chosen), now) if time.ask else chosen):
+        if time.ask is not None:
+            chosen = list(chosen)
+        seen: set[str] = set()
+        for batch in _batches(_turned(chosen, now) if isinstance(chosen, list) else chosen):
             visits = self._sorter.in_flight.map(lambda queue: self._attempt(queue, now, time, marked=marked), batch)
             for queue, visited in zip(batch, visits, strict=True):
                 if visited is not None:
+                    seen.add(queue)
                     done.take(queue, visited)
                     self._call_back(visited.events, time, done)
             if None in visits:
-                done.complete = False
+                self._count_others([queue for queue in chosen if queue not in seen], now, time, done, marked=marked)
                 break
+
+    def _count_others(self, queues: list[str], now: float, time: Allowance, done: Sweep, *, marked: bool) -> None:
+        """Count the queues for which there was no time: the figures of a part would rise and fall with each turn."""
+        done.complete = False
+        ages = row_ages(self._cursors, queues, now, lambda: time.is_short(FOR_TELLING), marked=marked)
+        done.waiting += ages
+        done.gap_ages |= ages
 
     def _attempt(self, queue: str, now: float, time: Allowance, *, marked: bool) -> Visited | None:
         """Visit a queue, listed as waiting if `marked`; None if there is no time for it."""

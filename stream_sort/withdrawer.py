@@ -72,7 +72,10 @@ class Withdrawer:
             return self._done_before(queue, seq, reason)
         if slot.is_tombstone:
             raise NotWithdrawn(queue, seq, f"it was skipped ({slot.skipped}) and holds no message")
-        lowest = self._lowest(queue, seq, row.position)
+        lowest, skipped = self._run_before(queue, seq, row.position)
+        if skipped is not None:
+            problem = f"seq {skipped} was skipped, and what follows a skipped seq without a gap cannot be taken out"
+            raise NotWithdrawn(queue, seq, f"{problem}; put what is missing before it")
         if row.position + 1 < lowest < seq:
             problem = f"seq {seq - 1} before it is stored; withdraw the run from its lowest seq on: {lowest}"
             raise NotWithdrawn(queue, seq, problem, lowest=lowest)
@@ -90,9 +93,12 @@ class Withdrawer:
             raise NotWithdrawn(queue, seq, problem)
         return found
 
-    def _lowest(self, queue: str, seq: int, position: int) -> int:
-        """Return the lowest seq of the run of filled slots that `seq` is in."""
-        lowest = seq
+    def _run_before(self, queue: str, seq: int, position: int) -> tuple[int, int | None]:
+        """Return the lowest seq of the run of filled slots that `seq` is in; and its lowest tombstone, None if none.
+
+        A run that begins at the position has neither: it is about to be released.
+        """
+        lowest, skipped = seq, None
         while lowest > position + 1:
             found = self.items.page(queue, max(position, lowest - 1 - PAGE), lowest - 1, PAGE).items
             before = lowest
@@ -100,9 +106,10 @@ class Withdrawer:
                 if item.seq != lowest - 1:
                     break
                 lowest = item.seq
+                skipped = lowest if item.is_tombstone else skipped
             if before - lowest < PAGE:
                 break
-        return lowest
+        return lowest, skipped if lowest > position + 1 else None
 
     def _slot(self, queue: str, seq: int) -> Item | None:
         found = self.items.page(queue, seq - 1, seq, 1).items

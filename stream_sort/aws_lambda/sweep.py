@@ -41,9 +41,18 @@ class SweepStep:
             errors = self._try_register()
             whole = isinstance(event, dict) and event.get("all") is True
             sweep = self._sweeper.sweep_all if whole else self._sweeper.sweep
-            done = sweep(time_left=time_left_of(context), on_figures=self._publish)
+            try:
+                done = sweep(time_left=time_left_of(context), on_figures=self._publish)
+            except Exception:
+                # The queues could not be listed; how consumers stand was seen all the same.
+                self._measure_consumers()
+                self._telemetry.flush()
+                raise
             errors += [done.watch_error] if done.watch_error is not None else []
-            self._measure_consumers(done)
+            self._measure_consumers()
+            if done.failed:
+                # Some may have failed since they were counted: when they were to be woken.
+                self._telemetry.measure(metrics.QUEUES_FAILED, len(done.failed))
             self._telemetry.flush()
             self._log(done)
             if errors:
@@ -58,25 +67,26 @@ class SweepStep:
         return []
 
     def _publish(self, done: Sweep) -> None:
-        """Publish the figures of gaps before anybody is woken: whatever takes too long after that loses none."""
+        """Publish the figures of gaps before anybody is woken: whatever takes too long after that loses none.
+
+        If the queues could not be listed, there is no figure of them, not a zero.
+        """
         self._telemetry.count(metrics.CURSOR_ADVANCED, sum(map(len, done.advanced)))
         self._telemetry.count(metrics.GAPS_FOUND, len(done.found))
         self._telemetry.count(metrics.GAPS_CLOSED, len(done.closed))
         self._telemetry.count(metrics.GAPS_GIVEN_UP, len(done.skipped))
-        self._telemetry.measure(metrics.QUEUES_WAITING, len(done.waiting))
-        self._telemetry.measure(metrics.QUEUES_FAILED, len(done.failed))
-        self._telemetry.measure(metrics.OLDEST_GAP_AGE_SECONDS, done.oldest_gap, "Seconds")
+        if done.listed:
+            self._telemetry.measure(metrics.QUEUES_WAITING, len(done.waiting))
+            self._telemetry.measure(metrics.QUEUES_FAILED, len(done.failed))
+            self._telemetry.measure(metrics.OLDEST_GAP_AGE_SECONDS, done.oldest_gap, "Seconds")
         self._telemetry.flush()
 
-    def _measure_consumers(self, done: Sweep) -> None:
+    def _measure_consumers(self) -> None:
         """Measure how consumers stand, unless that could not be seen: then there is no figure, not a zero."""
         watched = self._watcher.watched
         if watched.whole:
             self._telemetry.measure(metrics.QUEUES_PARKED, watched.parked.total())
             self._telemetry.measure(metrics.CONSUMER_LAG, max(watched.lag.values(), default=0))
-        if done.failed:
-            # Some may have failed since they were counted: when they were to be woken.
-            self._telemetry.measure(metrics.QUEUES_FAILED, len(done.failed))
 
     def _log(self, done: Sweep) -> None:
         logger = self._telemetry.logger

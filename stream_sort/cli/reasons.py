@@ -101,7 +101,7 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
         more = f"; {len(state.gaps):,} gaps in all" if len(state.gaps) > 1 else ""
         yield f"It waits for seq {seqs_text(state.gaps[:1])}{since}{more}."
         yield f"Stored beyond that: {_beyond(state)}, up to seq {state.highest_stored}."
-        if (stray := stray_of(state.gaps)) is not None:
+        if (stray := _stray(state)) is not None:
             yield (
                 f"Before seq {stray} more than {MAX_GAP:,} seqs are missing: is seq {stray} a mistake, such as a time? "
                 "Then stop its producer, and withdraw the message."
@@ -150,7 +150,7 @@ def _policy(state: QueueState, now: float) -> Iterator[str]:
         return
     if after is None:
         yield "Its policy is to wait: nobody skips the gap by itself."
-    elif length(state.gaps[0]) > MAX_GAP:
+    elif _is_held_by_a_long_gap(state):
         yield f"Its policy is to {state.policy}, but no policy skips a gap of over {MAX_GAP:,} seqs."
     elif state.waiting_since is None:
         yield f"Its policy is to {state.policy}; the next sweep begins to count."
@@ -158,6 +158,22 @@ def _policy(state: QueueState, now: float) -> Iterator[str]:
         due = state.waiting_since + after
         when = f"at {moment(due)}, in {age(due - now)}." if due > now else "with the next sweep; does the sweep run?"
         yield f"Its policy is to {state.policy}: it acts {when}"
+
+
+def _stray(state: QueueState) -> int | None:
+    """Return the lowest message behind a gap too long; None if that seq was skipped, which nobody can withdraw."""
+    stray = stray_of(state.gaps)
+    return None if stray in state.skipped else stray
+
+
+def _is_held_by_a_long_gap(state: QueueState) -> bool:
+    """Return True if nothing but skipped seqs lies between the position and a gap that no policy skips."""
+    stray = stray_of(state.gaps)
+    if stray is None:
+        return False
+    missing = sum(length(gap) for gap in state.gaps if gap.stop <= stray)
+    skipped = sum(state.position < seq < stray for seq in state.skipped)
+    return stray - state.position - 1 == missing + skipped
 
 
 def _kept(state: QueueState) -> Iterator[str]:
@@ -200,7 +216,7 @@ def _commands(connection: Connection, state: QueueState, readers: list[Reader]) 
             if _may_be_opened(connection.sorter, state):
                 yield connection.command("open", state.queue, options=["--first-seq", str(state.gaps[0].stop)])
             yield connection.command("skip", state.queue, seqs_text(state.gaps[:1]))
-        if (stray := stray_of(state.gaps)) is not None:
+        if (stray := _stray(state)) is not None:
             yield connection.command("withdraw", state.queue, str(stray))
     elif state.stored_beyond:
         yield connection.command("advance", state.queue)

@@ -48,7 +48,9 @@ def test_the_first_refusal_ends_it_and_says_what_to_do(desk: OperatorDesk) -> No
     desk.sorter.skip("ada", TIME - 1)
     done = desk.run("withdraw", "ada", f"{TIME}", str(TIME + 900), "--yes")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert f"seq {TIME - 1} before it is stored; withdraw the run from its lowest seq on: {TIME - 1}" in done.stderr
+    assert (
+        f"seq {TIME - 1} was skipped, and what follows a skipped seq without a gap cannot be taken out" in done.stderr
+    )
     done = desk.run("withdraw", "ada", f"{TIME + 2}-{TIME + 900}", "--yes")
     assert done.exit_code == 1
     assert len(desk.sorter.withdrawn("ada")) == 0

@@ -229,3 +229,20 @@ def test_the_figures_are_published_before_anybody_is_woken(
     app.handler._watcher.lagging = lambda now: published.append(told.metrics()["QueuesWaiting"]) or []  # noqa: ARG005
     app.handler(sample("sweep_schedule"), context)
     assert published == [1]
+
+
+def test_a_sweep_that_cannot_list_the_queues_publishes_no_zero_and_still_tells_how_consumers_stand(
+    sorter: StreamSorter, sample: Any, context: Context, told: Told
+) -> None:
+    sorter.put_many({"queue": "q", "seq": seq} for seq in (0, 2))
+    app = load()
+
+    def fail(*_: Any) -> Any:
+        raise Bug("no listing")
+
+    app.handler._sweeper._cursors.waiting = fail
+    with pytest.raises(Bug, match="no listing"):
+        app.handler(sample("sweep_schedule"), context)
+    figures = told.metrics()
+    assert not {"QueuesWaiting", "QueuesFailed", "OldestGapAgeSeconds"} & set(figures)
+    assert figures["ConsumerLag"] == 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,8 @@ from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import beside
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream_sort.core.records import Cursor
 
 
@@ -330,7 +333,7 @@ def test_a_sweep_asks_for_the_time_before_each_queue_and_the_next_one_begins_els
         done = Sweeper(sorter).sweep(time_left=Countdown(21))
         assert not done.complete
         assert done.looked_at == 10, "half of the time is for waking"
-        seen |= set(done.waiting)
+        seen |= {gap.queue for gap in done.found}
     assert seen == set(queues)
 
 
@@ -529,3 +532,79 @@ def test_the_figures_are_told_before_anybody_is_woken(sorter: StreamSorter) -> N
 
     Sweeper(sorter, lagging=Last()).sweep(on_figures=lambda done: order.append(f"{len(done.waiting)} waiting"))
     assert order == ["1 waiting", "wakes"]
+
+
+def test_a_sweep_that_cannot_list_the_queues_does_not_say_that_none_waits(sorter: StreamSorter) -> None:
+    put(sorter, 0, 2)
+    broken_listing(sorter)
+    figures: list[Any] = []
+    with pytest.raises(StoreUnavailable, match="no listing"):
+        Sweeper(sorter).sweep(on_figures=figures.append)
+    assert [(done.listed, done.complete) for done in figures] == [(False, False)]
+
+
+def test_figures_that_cannot_be_told_keep_nobody_asleep(sorter: StreamSorter) -> None:
+    put(sorter, 0)
+
+    def failing(done: Any) -> None:
+        raise ZeroDivisionError(done.looked_at)
+
+    with pytest.raises(ZeroDivisionError):
+        Sweeper(sorter, lagging=Sleepers("q")).sweep(on_figures=failing)
+    assert row(sorter).nudges == 1
+
+
+def broken_listing(sorter: StreamSorter) -> None:
+    def failing(before: float, start: Any = None) -> QueuePage:
+        raise StoreUnavailable(f"no listing before {before} from {start}")
+
+    sorter.stores.cursors.waiting = failing  # type: ignore[method-assign]
+
+
+def halved_after(queues: int) -> Callable[[], float]:
+    """A time of which less than half is left when so many queues were visited."""
+    asked = count()
+    return lambda: 100.0 if next(asked) <= queues else 40.0
+
+
+def short_of_time() -> tuple[StreamSorter, MovableClock]:
+    """One queue waits for two hours and is measured; then two hundred more, and a sweep has the time for ten."""
+    clock = MovableClock()
+    sorter = StreamSorter.in_memory(clock=clock, in_flight=1)
+    put(sorter, 0, 5, queue="old")
+    Sweeper(sorter).sweep()
+    clock.move(7_200)
+    sorter.put_many({"queue": f"q{number}", "seq": 5} for number in range(200))
+    return sorter, clock
+
+
+def test_the_figures_of_a_sweep_short_of_time_are_those_of_all_queues_that_wait() -> None:
+    sorter, clock = short_of_time()
+    for minute in range(1, 13):
+        clock.move(60)
+        done = Sweeper(sorter).sweep(time_left=halved_after(10))
+        assert (done.looked_at, done.complete) == (10, False)
+        assert (len(done.waiting), len(done.gap_ages), done.oldest_gap) == (201, 201, 7_200.0 + 60 * minute)
+
+
+def test_a_queue_that_no_sweep_had_time_for_has_no_age_that_is_not_its_own() -> None:
+    sorter, clock = short_of_time()
+    sorter.put({"queue": "idle", "seq": 0})
+    sorter.skip("idle", [5])
+    clock.move(86_400)
+    done = Sweeper(sorter).sweep(time_left=halved_after(0))
+    assert done.looked_at == 0
+    assert (done.gap_ages["old"], done.gap_ages["idle"], done.gap_ages["q7"]) == (93_600.0, 0.0, 0.0)
+    every = Sweeper(sorter).sweep_all(time_left=halved_after(0))
+    assert sorted(every.waiting) == sorted(done.waiting), "also if all queues are looked at"
+
+
+def test_rows_that_cannot_be_read_keep_no_queue_from_being_counted() -> None:
+    sorter, _ = short_of_time()
+
+    def failing(queues: Any) -> Any:
+        raise StoreUnavailable(f"no rows of {len(queues)}")
+
+    sorter.stores.cursors.rows_of = failing  # type: ignore[method-assign]
+    done = Sweeper(sorter).sweep(time_left=halved_after(10))
+    assert (len(done.waiting), done.complete) == (201, False)

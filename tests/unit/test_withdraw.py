@@ -108,7 +108,7 @@ def test_a_tombstone_and_an_empty_slot_are_named(sorter: StreamSorter) -> None:
     with pytest.raises(NotWithdrawn, match="nothing is stored there"):
         sorter.withdraw("q", 7)
     sorter.put(message(6))
-    with pytest.raises(NotWithdrawn, match="seq 5 before it is stored"):
+    with pytest.raises(NotWithdrawn, match="seq 5 was skipped, and what follows"):
         sorter.withdraw("q", 6)
 
 
@@ -306,3 +306,14 @@ def test_a_queue_of_nothing_but_strays_may_start_elsewhere_once_they_are_withdra
     sorter.withdraw("q", TIME)
     sorter.open("q", first_seq=7)
     assert sorter.put(message(7)).new == 7
+
+
+def test_a_stray_behind_a_skipped_seq_is_not_said_to_be_withdrawn_from_that_seq_on(sorter: StreamSorter) -> None:
+    sorter.put_many([message(0), message(10**12)])
+    sorter.skip("q", range(10**12 - 1_200, 10**12))
+    with pytest.raises(NotWithdrawn, match=rf"seq {10**12 - 1_200} was skipped.*put what is missing") as caught:
+        sorter.withdraw("q", 10**12)
+    assert caught.value.lowest is None
+    remedy = sorter.explain("q").remedy
+    assert "withdraw('q'" not in remedy
+    assert f"Seq {10**12 - 1_200} behind them was skipped" in remedy
