@@ -23,6 +23,8 @@ PAGE = 1_000
 # A walk ends after so many messages that make no gap due. An older message beyond them was mostly seen by an earlier
 # sweep, before these came, and the age that was noted then holds. If not, the gap seems younger: it is skipped late.
 SEARCH = 1_000
+# How long a sweep may last, in seconds: what is further ahead of its beginning is a clock that is wrong.
+UNDER_WAY = 900.0
 
 
 @dataclass(slots=True)
@@ -38,9 +40,10 @@ class GapWalk:
 
     What lies beyond a gap longer than `max_gap`, which no policy skips, counts for that gap and not for those before:
     a seq that is a timestamp by mistake must not make every gap of its queue old. Tombstones count for none: nobody
-    waits for them. A message that has no arrival time, or one ahead of `now`, arrived `now`. A gap that an earlier
-    sweep noted, or a part of it, is at least as old as noted: the message that made it old is still beyond it, unless
-    one was withdrawn since. So a message without a time ages from the first sweep that saw it.
+    waits for them. A message that has no arrival time, or one far ahead of `now`, arrived `now`; one that is a little
+    ahead came while this sweep was under way. A gap that an earlier sweep noted, or a part of it, is at least as old
+    as noted: the message that made it old is still beyond it, unless one was withdrawn since. So a message without a
+    time ages from the first sweep that saw it.
     """
 
     def __init__(
@@ -110,7 +113,9 @@ class GapWalk:
         self._searched += 1
         if not self._open:
             return
-        arrived = self._now if item.arrived_at is None else min(item.arrived_at, self._now)
+        arrived = item.arrived_at
+        if arrived is None or arrived > self._now + UNDER_WAY:
+            arrived = self._now
         last = self._open[-1]
         last.oldest = min(last.oldest, arrived)
         if self._blocked is not None:
@@ -147,7 +152,7 @@ class GapWalk:
             return math.inf
         is_part = noted.seqs.start <= seqs.start and seqs.stop <= noted.seqs.stop
         if seqs == noted.seqs or (is_part and length(noted.seqs) <= self._max_gap):
-            return min(noted.since, self._now)
+            return noted.since
         return math.inf
 
 

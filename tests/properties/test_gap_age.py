@@ -29,7 +29,7 @@ STEPS = st.lists(st.tuples(PAUSES, st.one_of(PUTS, PUTS, OTHERS, SWEEPS, MEANWHI
 class Model:
     """A queue, and the definition: slots with their arrivals, None for a tombstone.
 
-    `untimed` are those without a time, and `early` those that a sweep saw that began before they came: with its `now`.
+    `untimed` are those without a time.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,6 @@ class Model:
         self.sorter = StreamSorter.in_memory(clock=self.clock, gap_policy=f"skip after {PATIENCE:g} seconds")
         self.slots: dict[int, float | None] = {}
         self.untimed: set[int] = set()
-        self.early: dict[int, float] = {}
         self.now = self.clock()
 
     @property
@@ -58,8 +57,6 @@ class Model:
             stored = self.sorter.stores.items._tables.queue("q").slots  # type: ignore[attr-defined]
             stored[seq] = replace(stored[seq], arrived_at=None)
             self.untimed.add(seq)
-        if name == "meanwhile" and is_new:
-            self.early[seq] = self.now
 
     def withdraw(self, seq: int) -> None:
         if not self.slots:
@@ -68,7 +65,6 @@ class Model:
             self.sorter.withdraw("q", seq, f"at {self.clock()}")
             self.slots.pop(seq, None)
             self.untimed.discard(seq)
-            self.early.pop(seq, None)
 
     def gaps(self) -> list[range]:
         expected, found = self.position + 1, []
@@ -88,8 +84,7 @@ class Model:
         arrivals = []
         for seq, at in self.slots.items():
             if first <= seq < end and at is not None:
-                latest = self.now if seq in self.untimed else at
-                arrivals.append(min(self.early.get(seq, at) if at_most else latest, self.now))
+                arrivals.append(self.now if seq in self.untimed and not at_most else at)
         return min(arrivals, default=None)
 
     def due(self, *, at_most: bool) -> list[range]:
@@ -154,8 +149,8 @@ def check_age(model: Model, done: Sweep) -> None:
         assert done.gap_ages == {}
         return
     assert list(done.gap_ages) == ["q"]
-    assert model.now - youngest <= done.gap_ages["q"] <= model.now - oldest
+    assert max(0.0, model.now - youngest) <= done.gap_ages["q"] <= max(0.0, model.now - oldest)
     # By the usual limit none of these gaps is too long.
-    if not model.untimed and not model.early:
+    if not model.untimed:
         waits = model.oldest(model.position + 1, 10**9, at_most=True)
         assert model.sorter.explain("q").waiting_since == waits
