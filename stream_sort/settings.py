@@ -119,7 +119,10 @@ class SinkSettings(EnvSettings):
 
     @property
     def sender(self) -> str:
-        """Name who sends: no two consumers have one name, nor two tables, in whatever account or region they are."""
+        """Name who sends: no two consumers of a table have one name, nor two tables whose ARNs are known.
+
+        Without `items_arn` two tables of one name, in two accounts or regions, are one sender.
+        """
         return f"{self.items_arn or self.items_table} {self.consumer}"
 
 

@@ -14,7 +14,7 @@ from stream_sort.cli.moments import seconds_of, time_of
 from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_json, say, show_table, tell
 from stream_sort.cli.overview import consumers_of, cursor_rows, lag_of, require_known
 from stream_sort.core.consumption import EARLIEST, LATEST
-from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput
+from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, shown
 
 if TYPE_CHECKING:
     from stream_sort.core.consumption import Reset, Subscription
@@ -218,10 +218,18 @@ def _cells(one: Reader) -> tuple[str | int | Styled, ...]:
 
 
 def _time(connection: Connection, to_time: str | None, by_duration: str | None) -> float | None:
-    """One time for the plan and for what is done: a duration counts from now."""
+    """One time for the plan and for what is done: a duration counts from now.
+
+    The epoch stands for all times before it: no message is older.
+    """
+    now = connection.sorter.clock()
     if by_duration is not None:
-        return connection.sorter.clock() - seconds_of(by_duration)
-    return None if to_time is None else time_of(to_time)
+        return max(0.0, now - seconds_of(by_duration))
+    if to_time is None:
+        return None
+    if (time := time_of(to_time)) > now:
+        raise InvalidInput(f"{shown(to_time)} lies ahead; for all that is to come: --to latest")
+    return max(0.0, time)
 
 
 def _names(connection: Connection, choice: Choice) -> list[str] | None:

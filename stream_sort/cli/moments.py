@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from stream_sort.errors import InvalidInput, shown
 
@@ -19,7 +19,8 @@ def time_of(text: str) -> float:
     except (ValueError, OverflowError):
         problem = f"{shown(text)} is no time; write one as 2026-11-01T12:00Z or 2026-11-01T12:00+01:00"
         raise InvalidInput(problem) from None
-    raise InvalidInput(f"{shown(text)} has no time zone; write it as {text}Z for UTC, or with an offset as +01:00")
+    whole = told.isoformat(timespec="auto" if told.second or told.microsecond else "minutes")
+    raise InvalidInput(f"{shown(text)} has no time zone; write it as {whole}Z for UTC, or with an offset as +01:00")
 
 
 def seconds_of(text: str) -> float:
@@ -28,7 +29,7 @@ def seconds_of(text: str) -> float:
     if not text or found is None:
         raise InvalidInput(f"{shown(text)} is no duration; write one as 90s, 15m, 2h or 1d12h")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    whole = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+    whole = float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
     if whole <= 0:
         raise InvalidInput(f"{shown(text)} is no time at all; give a duration above 0")
     return whole

@@ -229,8 +229,11 @@ def test_a_reset_by_time_brings_back_what_arrived_since(desk: OperatorDesk, back
     ("option", "text", "told"),
     [
         ("--to-time", "2026-11-01T12:00", "has no time zone; write it as 2026-11-01T12:00Z"),
+        ("--to-time", "2026-11-01", "has no time zone; write it as 2026-11-01T00:00Z"),
+        ("--to-time", "2026-W44", "has no time zone; write it as 2026-10-26T00:00Z"),
+        ("--to-time", "2026-11-01T12:00:01.5", "has no time zone; write it as 2026-11-01T12:00:01.500000Z"),
         ("--to-time", "yesterday", "'yesterday' is no time; write one as 2026-11-01T12:00Z"),
-        ("--to-time", "9999-01-01T00:00Z", "lies ahead"),
+        ("--to-time", "9999-01-01T00:00Z", "'9999-01-01T00:00Z' lies ahead; for all that is to come: --to latest"),
         ("--by-duration", "2 hours", "is no duration; write one as 90s, 15m, 2h or 1d12h"),
         ("--by-duration", "", "is no duration"),
         ("--by-duration", "0s", "is no time at all"),
@@ -247,3 +250,27 @@ def test_a_reset_takes_one_target(desk: OperatorDesk) -> None:
     for target in ((), ("--to", "latest", "--by-duration", "1h"), ("--to-time", "2020-01-01T00:00Z", "--by", "1")):
         done = desk.run("consumers", "reset", "ada", *target, "--yes")
         assert "give one of --to earliest|latest|SEQ, --by N, --to-time TIME and --by-duration DURATION" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        ("--to-time", "0001-01-01T00:00Z"),
+        ("--by-duration", "30000d"),
+        ("--by-duration", "999999999d"),
+        ("--by-duration", "999999999d999999999h"),
+    ],
+    ids=lambda it: it[1],
+)
+def test_a_time_long_before_all_messages_brings_back_all_of_them(desk: OperatorDesk, back: tuple[str, str]) -> None:
+    done = desk.run("consumers", "reset", "ada", *back, "--yes")
+    assert (done.exit_code, done.exception) == (0, None), done.stderr
+    assert checkpoints(desk) == (-1, 1)
+
+
+@pytest.mark.parametrize("text", ["2020-01-01", "20200101", "2020-W01", "2020-01-01T12", "2020-01-01 12:00:01.25"])
+def test_the_time_that_an_error_advises_is_taken(desk: OperatorDesk, text: str) -> None:
+    refused = desk.run("consumers", "reset", "ada", "--to-time", text, "--yes")
+    (advised,) = re.findall(r"write it as (\S+) for UTC", refused.stderr)
+    assert desk.run("consumers", "reset", "ada", "--to-time", advised, "--yes").exit_code == 0
+    assert checkpoints(desk) == (-1, 1)
