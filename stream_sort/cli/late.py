@@ -62,7 +62,7 @@ def show(connection: Connection, queue: Queue, seq: Seq, *, as_json: Json = Fals
     slot = connection.sorter.slot(queue, seq)
     if slot is None or slot.late is None:
         there = "nothing" if slot is None else "a tombstone only" if slot.is_tombstone else "a message that is not late"
-        raise InvalidInput(f"queue {queue!r}, seq {seq}: there is {there}; see stream-sort late list")
+        raise InvalidInput(f"queue {queue!r}, seq {seq}: there is {there}; see {connection.command('late', 'list')}")
     if as_json:
         print_json({"queue": queue, "seq": seq, "reason": slot.skipped, "message": slot.late})
         return
