@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.activity import HOUR
+from stream_sort.errors import StoreMisconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # How many rows of the pass over all queues a look goes through; a table that has no more is read whole at every look.
 ROWS_A_LOOK = 500
+# The same while more queues lag than can be remembered: nothing but the pass finds the others.
+ROWS_TO_CATCH_UP = 5_000
 # The same where no index tells which queues are active.
 ROWS_WITHOUT_INDEX = 2_000
 # A scan reads a row for about a thirtieth of what reading it by its key costs.
@@ -26,11 +29,15 @@ MANY = 20_000
 
 @dataclass(slots=True)
 class Rows:
-    """The rows of a look; those `in_turn` are compared however long ago they moved. `watch` is how far the pass got."""
+    """The rows of a look; those `in_turn` are compared however long ago they moved.
+
+    `watch` is how far the pass got, and `through` says that it has come to its end.
+    """
 
     watch: Watch
     found: dict[str, Cursor] = field(default_factory=dict)
     in_turn: list[str] = field(default_factory=list)
+    through: bool = False
 
     def add(self, rows: Collection[Cursor]) -> None:
         """Take rows in."""
@@ -54,10 +61,11 @@ class ActivityReader:
         if is_small and self._take_whole(rows, now):
             return rows
         active = self._active(since)
+        part = max(self._rows_a_look, ROWS_TO_CATCH_UP) if watch.dropped else self._rows_a_look
         if active is None:
-            self._go_on(rows, now, max(self._rows_a_look, ROWS_WITHOUT_INDEX))
+            self._go_on(rows, now, max(part, ROWS_WITHOUT_INDEX))
         elif _is_under_way_or_due(watch, now):
-            self._go_on(rows, now, self._rows_a_look)
+            self._go_on(rows, now, part)
         wanted = {*named, *(active or ())}.difference(rows.found)
         rows.add(list(self._by_name(wanted, watch.total)))
         return rows
@@ -75,7 +83,14 @@ class ActivityReader:
         return True
 
     def _go_on(self, rows: Rows, now: float, limit: int) -> None:
-        page = self._cursors.rows(rows.watch.place, limit)
+        try:
+            page = self._cursors.rows(rows.watch.place, limit)
+        except Exception as error:
+            if rows.watch.place is None or isinstance(error, StoreUnavailable | StoreMisconfigured):
+                raise
+            # No table knows such a place: the pass begins anew.
+            rows.watch = replace(rows.watch, place=None)
+            page = self._cursors.rows(None, limit)
         rows.add(page.rows)
         _note_part(rows, page, now)
 
@@ -105,7 +120,8 @@ class ActivityReader:
 
 
 def _is_under_way_or_due(watch: Watch, now: float) -> bool:
-    return watch.place is not None or watch.began is None or not 0 <= now - watch.began < HOUR
+    is_due = watch.began is None or not 0 <= now - watch.began < HOUR
+    return is_due or watch.place is not None or bool(watch.dropped)
 
 
 def _note_part(rows: Rows, page: CursorPage, now: float) -> None:
@@ -114,6 +130,7 @@ def _note_part(rows: Rows, page: CursorPage, now: float) -> None:
     begins = watch.place is None
     seen = len(page.rows) + (0 if begins else watch.seen)
     rows.in_turn = [row.queue for row in page.rows]
+    rows.through = page.next is None
     rows.watch = replace(
         watch,
         began=now if begins else watch.began,

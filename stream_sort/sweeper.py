@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -12,6 +13,7 @@ from stream_sort.core.message import check_seq
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.times import is_time
 from stream_sort.errors import CursorLost, InvalidInput, StreamSortError, named_error, shown
+from stream_sort.ports.time_limit import time_limit
 from stream_sort.queue_visit import QueueVisit
 from stream_sort.row_ages import row_ages
 from stream_sort.sorter import Sorter
@@ -30,6 +32,8 @@ AHEAD = 1.0
 AT_ONCE = 50
 # The shares of its time that a sweep keeps: for waking consumers, and then for telling what it did.
 FOR_WAKING, FOR_TELLING = 0.5, 0.1
+# The share that is left for nudges and for telling when all time for finding out who sleeps is used up.
+FOR_NUDGES = 0.3
 STRIDE = 7_919
 
 
@@ -98,6 +102,10 @@ class Allowance:
     def is_short(self, share: float) -> bool:
         """Return True if less than a share of the whole is left."""
         return self.ask is not None and self.ask() < share * self.whole
+
+    def but(self, share: float) -> float:
+        """Return the seconds left before only a share of the whole is."""
+        return math.inf if self.ask is None else self.ask() - share * self.whole
 
 
 class Sweeper:
@@ -224,11 +232,11 @@ class Sweeper:
     def _wake(self, now: float, time: Allowance, done: Sweep) -> None:
         """Nudge the queues of sleeping consumers; after the gaps, whose policies need no control table."""
         try:
-            queues = list(self._lagging.lagging(now)) if self._lagging else []
+            with time_limit(lambda: time.but(FOR_NUDGES)):
+                queues = list(self._lagging.lagging(now)) if self._lagging else []
         except Exception as error:  # noqa: BLE001  # I7: what the sweep did so far is not lost for it
             done.watch_error = named_error("(all)", error)
             return
-        done.watch_error = getattr(self._lagging, "problem", None)
         for batch in _batches(_turned(queues, now)):
             answers = self._sorter.in_flight.map(lambda queue: self._nudge(queue, time), batch)
             for queue, answer in zip(batch, answers, strict=True):
@@ -239,6 +247,18 @@ class Sweeper:
             if False in answers:
                 done.complete = False
                 break
+        self._settle(done)
+
+    def _settle(self, done: Sweep) -> None:
+        """Tell whoever named the queues which of them were nudged, and note what it could not look at."""
+        try:
+            were_nudged = getattr(self._lagging, "were_nudged", None)
+            if callable(were_nudged):
+                were_nudged(tuple(done.nudged))
+        except Exception as error:  # noqa: BLE001  # I7, as above
+            done.watch_error = named_error("(all)", error)
+        done.watch_error = done.watch_error or getattr(self._lagging, "problem", None)
+        done.failed += getattr(self._lagging, "damaged", ())
 
     def _nudge(self, queue: str, time: Allowance) -> bool | StreamSortError:
         """Nudge a queue; False if there is no time for it."""

@@ -2,82 +2,60 @@
 
 from __future__ import annotations
 
-import zlib
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from stream_sort.activity_reader import ROWS_A_LOOK, ActivityReader
-from stream_sort.core.activity import HOUR
-from stream_sort.core.consumption import TRIES_IN_PLACE, first_checkpoint
+from stream_sort.core.activity import HOUR, hour_of
+from stream_sort.core.consumption import TRIES_IN_PLACE
 from stream_sort.core.precaution import is_precaution
-from stream_sort.core.watch import MOST_LAGS, Lag, Watch
-from stream_sort.errors import StreamSortError, named_error
+from stream_sort.core.watch import MOST_LAGS, Watch
+from stream_sort.errors import StoreMisconfigured, StoreUnavailable, StreamSortError, named_error
+from stream_sort.lag_finder import MOST_COMPARED, PATIENCE, LagFinder, Look, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from stream_sort.activity_reader import Rows
-    from stream_sort.core.consumption import Checkpoint, Parked, Subscription
-    from stream_sort.core.records import Cursor
+    from stream_sort.core.consumption import Parked, Subscription
     from stream_sort.ports import ControlStore, CursorStore
 
-# How long a released message may wait before somebody is thought to sleep.
-PATIENCE = 30.0
 # What was active so shortly before a look is looked at again in the next one: clocks differ, the index may lag behind
 # the rows, and a move that is tried again keeps its time.
 OVERLAP = 180.0
 # How far the very first look goes back, and one for a consumer that is new.
 FIRST_LOOK = 2.0 * HOUR
-# How many queues one look compares at most; what is left is older than all that was compared, and the next one's first.
-MOST_COMPARED = 50_000
 # How often it is noted that nothing happened.
 NOTED_EVERY = 600.0
-
-
-@dataclass(slots=True)
-class Watched:
-    """What a look found, by consumer: the longest lag in messages, and how many queues stay parked.
-
-    `forgotten` is how many lagging queues there are beyond those that are remembered until the next look, `left` how
-    many queues were left to it. `failed` is what went wrong, by consumer; without `whole`, some lag is not known.
-    """
-
-    lag: Counter[str] = field(default_factory=Counter)
-    parked: Counter[str] = field(default_factory=Counter)
-    forgotten: int = 0
-    left: int = 0
-    failed: list[tuple[str, StreamSortError]] = field(default_factory=list)
-    whole: bool = False
+# How many queues with damaged rows are named at once.
+MOST_NAMED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """One look at all consumers: what was known before, the rows in hand, and those that were active since."""
+class _Pending:
+    """A look that is not kept yet: what is known if no nudge goes out, and which lags and parked queues need one."""
 
-    now: float
+    look: Look
     before: Watch
-    rows: Rows
-    recent: list[str]
+    after: Watch
+    due: dict[tuple[str, str], float]
+    overdue: list[str]
 
-    def chosen(self, consumer: str, parked: Iterable[str]) -> list[Cursor]:
-        """The rows to compare for one consumer; all that are in hand for one that is new."""
-        found = self.rows.found
-        if consumer not in self.before.consumers:
-            return list(islice(found.values(), MOST_COMPARED))
-        lagged = (lag.queue for lag in self.before.lags if lag.consumer == consumer)
-        names = dict.fromkeys((*self.recent, *self.rows.in_turn, *lagged, *parked))
-        return [found[name] for name in names if name in found]
-
-    def was_nudged(self, lag: Lag, row: Cursor) -> bool:
-        """Return True for a queue that may be one of those that could not be remembered, if its row shows a nudge."""
-        is_known = lag.nudged_at is not None or not self.before.full
-        return not is_known and row.nudged_at is not None and 0 <= self.now - row.nudged_at < HOUR
+    def kept(self, nudged: Collection[str]) -> Watch:
+        """Return what is known once these queues were nudged."""
+        now, went_out = self.look.now, set(nudged)
+        lags = [
+            lag.nudged(now, self.due[lag.consumer, lag.queue])
+            if (lag.consumer, lag.queue) in self.due and lag.queue in went_out
+            else lag
+            for lag in self.after.lags
+        ]
+        until = now if self.overdue and went_out.issuperset(self.overdue) else self.after.overdue_until
+        return replace(self.after, lags=tuple(lags), overdue_until=until)
 
 
 class Watcher:
-    """Tells a sweep which queues to nudge, and remembers what it saw.
+    """Tells a sweep which queues to nudge, and remembers what it saw once they were.
 
     A look compares every queue that was active since the last one, every queue that lagged then, whether it moved or
     not, and some of all others. So each lag is known from its first look on until it is gone, and its maximum is true.
@@ -86,6 +64,7 @@ class Watcher:
     def __init__(self, control: ControlStore, cursors: CursorStore, rows_a_look: int = ROWS_A_LOOK) -> None:
         self._control = control
         self._reader = ActivityReader(cursors, rows_a_look)
+        self._pending: _Pending | None = None
         self.watched = Watched()
 
     @property
@@ -93,33 +72,64 @@ class Watcher:
         """See Lagging."""
         return self.watched.failed[0][1] if self.watched.failed else None
 
+    @property
+    def damaged(self) -> list[tuple[str, StreamSortError]]:
+        """See Lagging."""
+        return sorted(self.watched.damaged.items())[:MOST_NAMED]
+
     def lagging(self, now: float) -> list[str]:
         """See Lagging."""
-        self.watched = Watched()
+        self.watched, self._pending = Watched(), None
         consumers = self._control.consumers()
         if not consumers:
             self.watched.whole = True
             return []
-        before = Watch.parse(self._control.bookmark())
+        before = self._before()
         parked = {one.name: self._parked(one.name, now) for one in consumers}
         look, after = self._look(before, consumers, _some(parked), now)
-        nudged: dict[str, None] = {}
-        lags: list[Lag] = []
-        for one in consumers:
-            found, due = self._compare(look, one, parked[one.name])
-            lags += found
-            nudged.update(dict.fromkeys((*due, *_overdue(look, parked[one.name]))))
-        after = after.remembering(lags)
-        self.watched.forgotten, self.watched.whole = after.forgotten, not self.watched.failed
-        # What could not be compared now is compared next time.
-        self._keep(look, after if self.watched.whole else replace(after, since=before.since))
-        return list(nudged)
+        finder = LagFinder(self._control, look, self.watched)
+        left = finder.find(consumers, parked)
+        self.watched.left += len(left)
+        after = replace(after, since=left[0][0] if left else after.since).remembering(finder.lags, now)
+        overdue = [queue for name, queues in parked.items() for queue in _overdue(look, queues, finder.compared[name])]
+        self.watched.whole = not self.watched.failed
+        if not self.watched.whole:
+            # What could not be compared now is compared next time, the part of the pass as well.
+            after = replace(before, lags=after.lags, forgotten=after.forgotten, dropped=after.dropped)
+        elif look.rows.through:
+            after = after.after_pass()
+        self._tell(after)
+        self._pending = _Pending(look, before, after, finder.due, overdue)
+        return list(dict.fromkeys((*(queue for _, queue in finder.due), *overdue)))
+
+    def were_nudged(self, queues: Collection[str]) -> None:
+        """See Lagging. Should the watch not be kept, the next look begins where this one did."""
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return
+        before, after = pending.before, pending.kept(queues)
+        is_old = before.since is None or not 0 <= (after.since or 0.0) - before.since < NOTED_EVERY
+        if not (is_old or pending.look.recent or replace(after, since=before.since).kept() != before.kept()):
+            return
+        try:
+            self._control.set_bookmark(after.kept())
+        except StreamSortError as error:
+            self.watched.failed.append(("(all)", error))
+
+    def _before(self) -> Watch:
+        """Read what the last look kept; what cannot be read is as nothing, or no look would ever replace it."""
+        try:
+            return Watch.parse(self._control.bookmark())
+        except (StoreUnavailable, StoreMisconfigured):
+            raise
+        except Exception:  # noqa: BLE001  # whatever it is that somebody wrote there
+            return Watch()
 
     def _look(
         self, before: Watch, consumers: list[Subscription], parked: Collection[str], now: float
     ) -> tuple[Look, Watch]:
         """Read what there is to compare; and what will be known if all of it is."""
-        names = tuple(sorted(one.name for one in consumers))
+        names = tuple(sorted(one.name for one in consumers if one.ready))
         is_known = set(names) <= set(before.consumers)
         if not is_known:
             # Somebody is new, also to queues that are idle: they are all passed anew.
@@ -132,71 +142,44 @@ class Watcher:
         recent = active[:MOST_COMPARED]
         self.watched.left = len(active) - len(recent)
         done = recent[-1][0] if self.watched.left else now - OVERLAP
-        look = Look(now, before, rows, [queue for _, queue in recent])
-        return look, replace(rows.watch, since=done, consumers=names)
+        dropped = {one.name: before.dropped[one.name] for one in consumers if one.name in before.dropped}
+        return Look(now, before, rows, recent), replace(rows.watch, since=done, consumers=names, dropped=dropped)
+
+    def _tell(self, after: Watch) -> None:
+        """Tell of lags that are not remembered: until none is left, the longest of them counts."""
+        self.watched.forgotten, self.watched.dropped = after.forgotten, after.dropped
+        for consumer, one in after.dropped.items():
+            self.watched.lag[consumer] = max(one.messages, self.watched.lag[consumer])
 
     def _parked(self, consumer: str, now: float) -> dict[str, Parked]:
-        """Parked queues; those that may yet get on by themselves are not counted."""
+        """Parked queues; those that may yet get on by themselves are not counted. None where they cannot be listed."""
+        try:
+            return self._list_parked(consumer, now)
+        except Exception as error:  # noqa: BLE001  # a bug of ours included: the others are woken all the same
+            self.watched.failed.append((consumer, named_error("(all)", error)))
+            return {}
+
+    def _list_parked(self, consumer: str, now: float) -> dict[str, Parked]:
         parked: dict[str, Parked] = {}
         page = self._control.parked(consumer)
         while True:
             self.watched.parked[consumer] += sum(_is_stuck(one, now) for one in page.parked)
+            self.watched.damaged.update(page.damaged)
             parked.update((one.queue, one) for one in page.parked)
             if page.next is None:
                 return parked
             page = self._control.parked(consumer, None, page.next)
 
-    def _compare(self, look: Look, consumer: Subscription, parked: Collection[str]) -> tuple[list[Lag], list[str]]:
-        """Compare one consumer's checkpoints with the rows: its lags, and the queues to nudge.
 
-        Whatever fails for it stops no other consumer's look.
-        """
-        old = {lag.queue: lag for lag in look.before.lags if lag.consumer == consumer.name}
-        try:
-            rows = look.chosen(consumer.name, islice(parked, MOST_LAGS))
-            checkpoints = self._control.checkpoints(consumer.name, [row.queue for row in rows]) if rows else {}
-        except Exception as error:  # noqa: BLE001  # a bug of ours included: the others are woken all the same
-            self.watched.failed.append((consumer.name, named_error("(all)", error)))
-            return list(old.values()), []
-        found: list[Lag] = []
-        due: list[str] = []
-        for row in rows:
-            there = checkpoints.get(row.queue)
-            checkpoint = there.seq if there else first_checkpoint(consumer.start, row)
-            lag = row.position - checkpoint
-            if lag <= 0 and (there is None or there.parked is None):
-                continue
-            self.watched.lag[consumer.name] = max(lag, self.watched.lag[consumer.name])
-            one = old.get(row.queue, Lag(consumer.name, row.queue, checkpoint, lag)).seen(checkpoint, lag)
-            since = _due_since(row, there, look.now)
-            if since is not None and one.may_nudge(look.now, since) and not look.was_nudged(one, row):
-                one = one.nudged(look.now, since)
-                due.append(row.queue)
-            found.append(one)
-        return found, due
-
-    def _keep(self, look: Look, after: Watch) -> None:
-        """Keep what the next look has to know, if there is anything new. Should that fail, it begins where we did."""
-        before = look.before
-        is_old = before.since is None or not 0 <= (after.since or 0.0) - before.since < NOTED_EVERY
-        if not (is_old or look.recent or replace(after, since=before.since).kept() != before.kept()):
-            return
-        try:
-            self._control.set_bookmark(after.kept())
-        except StreamSortError as error:
-            self.watched.failed.append(("(all)", error))
-
-
-def _overdue(look: Look, parked: dict[str, Parked]) -> list[str]:
-    """Parked queues beyond those that are compared: nudged when their time has come, and then once an hour."""
-    since = look.before.since or 0.0
-    return [
-        one.queue
-        for one in islice(parked.values(), MOST_LAGS, None)
-        if one.next_try is not None
-        and one.next_try <= look.now
-        and (one.next_try > since or (zlib.crc32(one.queue.encode()) + int(look.now // 60)) % 60 == 0)
-    ]
+def _overdue(look: Look, parked: dict[str, Parked], compared: set[str]) -> Iterable[str]:
+    """Parked queues that are not compared: nudged when their time has come, and then once an hour."""
+    now = look.now
+    until = min(now, now - HOUR if look.before.overdue_until is None else look.before.overdue_until)
+    for one in parked.values():
+        is_due = one.queue not in compared and one.next_try is not None and one.next_try <= now
+        # In an hour that begins at another second in every queue, so that not all are nudged at once.
+        if is_due and ((one.next_try or 0.0) > until or hour_of(one.queue, now) != hour_of(one.queue, until)):
+            yield one.queue
 
 
 def _some(parked: dict[str, dict[str, Parked]]) -> set[str]:
@@ -212,15 +195,3 @@ def _is_stuck(parked: Parked, now: float) -> bool:
     if parked.next_try is None or parked.attempts > TRIES_IN_PLACE or parked.damaged:
         return True
     return parked.next_try <= now if is_precaution(parked) else now - parked.since >= PATIENCE
-
-
-def _due_since(row: Cursor, there: Checkpoint | None, now: float) -> float | None:
-    """Return since when a consumer should have gone on, None if it may yet: 0 if it sleeps, a parked queue's own time.
-
-    It sleeps if nothing happened for a while.
-    """
-    if there is not None and there.parked is not None:
-        next_try = there.parked.next_try
-        return next_try if next_try is not None and next_try <= now else None
-    latest = max(row.moved_at or 0.0, (there.committed_at or 0.0) if there else 0.0)
-    return 0.0 if now - latest >= PATIENCE else None

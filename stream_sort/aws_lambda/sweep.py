@@ -102,8 +102,8 @@ class SweepStep:
             why = told(done.watch_error)
             logger.error("consumers could not be watched", extra=why, exc_info=_bug(done.watch_error))
         watched = self._watcher.watched
-        if watched.forgotten or watched.left:
-            facts = {"forgotten": watched.forgotten, "left": watched.left}
+        if watched.forgotten or watched.left or watched.dropped:
+            facts = {"forgotten": watched.forgotten, "left": watched.left, "since": watched.dropped_since}
             logger.warning("more queues lag or moved than one look keeps; the others are seen in turns", extra=facts)
         logger.info("swept", extra=_summary(done))
 

@@ -11,6 +11,7 @@ from stream_sort.errors import PartlyDone, SettingsError, StoreMisconfigured, St
 
 if TYPE_CHECKING:
     from stream_sort.core.records import Cursor
+    from stream_sort.errors import StreamSortError
 
 CONSUMER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 FIRST_DELAY = 2.0
@@ -178,10 +179,28 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class ParkedPage:
-    """Some parked queues of a listing, and where to go on (None: this was the last page)."""
+    """Some parked queues of a listing, and where to go on (None: this was the last page).
+
+    `damaged` are queues whose rows are listed and cannot be read.
+    """
 
     parked: tuple[Parked, ...]
     next: Any = None
+    damaged: dict[str, StreamSortError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """The checkpoints of many queues that can be read, and the queues whose rows cannot be."""
+
+    rows: dict[str, Checkpoint]
+    damaged: dict[str, StreamSortError] = field(default_factory=dict)
+
+    def whole(self) -> dict[str, Checkpoint]:
+        """Return the checkpoints; raises if one of them cannot be read."""
+        for error in self.damaged.values():
+            raise error
+        return self.rows
 
 
 @dataclass(frozen=True, slots=True)

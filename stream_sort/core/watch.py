@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.activity import HOUR
+from stream_sort.core.times import is_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# How many lagging queues are remembered, the worst first; and in how many bytes, because one row holds them.
+# How many lagging queues are remembered, the worst of each consumer first; in how many bytes, as one row holds them.
 MOST_LAGS = 1_000
 MOST_BYTES = 200_000
-LONGEST_LAG = 10_000
 # The pause after a first nudge, and how much longer each is than the one before, up to an hour.
 FIRST_WAIT = 60.0
 FACTOR = 4.0
@@ -54,24 +55,42 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped:
+    """Lags of one consumer for which there was no room: since when, and the largest of them.
+
+    `in_pass` is the largest that was dropped since the pass over all rows began.
+    """
+
+    since: float
+    messages: int
+    in_pass: int
+
+    def after_pass(self) -> Dropped | None:
+        """Return what is known after a whole pass; None if that dropped nothing: all that lags is remembered."""
+        return replace(self, messages=self.in_pass, in_pass=0) if self.in_pass else None
+
+
+@dataclass(frozen=True, slots=True)
 class Watch:
     """How far the watch has looked.
 
     Every queue that was active before `since` was compared with the checkpoints of `consumers`; `lags` are those that
-    lagged, and `forgotten` how many more there were. `full` says that others may have been forgotten before. The pass
-    over all rows began at `began`, has seen `seen` rows and goes on at `place`; None there: it is through. The last
-    one found `total` rows.
+    lagged, and `forgotten` how many more there were. `dropped` says, by consumer, that others may lag of which nothing
+    is remembered. The pass over all rows began at `began`, has seen `seen` rows and goes on at `place`; None there: it
+    is through. The last one found `total` rows. Parked queues that are not compared were nudged if they were due at
+    `overdue_until`.
     """
 
     since: float | None = None
     consumers: tuple[str, ...] = ()
     lags: tuple[Lag, ...] = ()
     forgotten: int = 0
-    full: bool = False
+    dropped: dict[str, Dropped] = field(default_factory=dict)
     began: float | None = None
     place: Any = None
     seen: int = 0
     total: int | None = None
+    overdue_until: float | None = None
 
     @classmethod
     def parse(cls, kept: Any) -> Watch:
@@ -82,8 +101,11 @@ class Watch:
                 for consumer, queues in kept["lags"].items()
                 for queue, (checkpoint, nudged_at, wait) in queues.items()
             ]
-            return cls(**{**kept, "consumers": tuple(kept["consumers"]), "lags": tuple(lags)})
-        except (AttributeError, KeyError, TypeError, ValueError):
+            dropped = {consumer: Dropped(*facts) for consumer, facts in kept["dropped"].items()}
+            values = {"consumers": tuple(kept["consumers"]), "lags": tuple(lags), "dropped": dropped}
+            watch = cls(**{**kept, **values})
+            return watch if watch._is_sound() else cls()
+        except Exception:  # noqa: BLE001  # whatever it is that somebody wrote there: without it a look works, too
             return cls()
 
     def kept(self) -> dict[str, Any]:
@@ -96,16 +118,21 @@ class Watch:
             "consumers": list(self.consumers),
             "lags": lags,
             "forgotten": self.forgotten,
-            "full": self.full,
+            "dropped": {name: [one.since, one.messages, one.in_pass] for name, one in self.dropped.items()},
             "began": self.began,
             "place": self.place,
             "seen": self.seen,
             "total": self.total,
+            "overdue_until": self.overdue_until,
         }
 
-    def remembering(self, lags: Iterable[Lag]) -> Watch:
-        """Return the same with other lags: the worst, as many as there is room for."""
-        ordered = sorted(lags, key=lambda lag: (-lag.messages, lag.consumer, lag.queue))
+    def remembering(self, lags: Iterable[Lag], now: float = 0.0) -> Watch:
+        """Return the same with other lags: of each consumer its worst, as many as there is room for.
+
+        Each has the same share of the room, so that one that does not run pushes out no lag of the others; what one
+        does not need the others may use.
+        """
+        ordered = _in_turns(lags)
         size, kept = 0, 0
         for lag in ordered[:MOST_LAGS]:
             # As JSON the name may be longer; beside it stand a checkpoint and two times.
@@ -115,5 +142,42 @@ class Watch:
             kept += 1
         # In an order of their own, so that nothing is written anew because the order has changed.
         remembered = sorted(ordered[:kept], key=lambda lag: (lag.consumer, lag.queue))
-        full = kept >= MOST_LAGS or size > MOST_BYTES - LONGEST_LAG
-        return replace(self, lags=tuple(remembered), forgotten=len(ordered) - kept, full=full)
+        dropped = dict(self.dropped)
+        for lag in ordered[kept:]:
+            if lag.messages > 0:
+                there = dropped.get(lag.consumer, Dropped(now, 0, 0))
+                most, in_pass = max(there.messages, lag.messages), max(there.in_pass, lag.messages)
+                dropped[lag.consumer] = Dropped(there.since, most, in_pass)
+        return replace(self, lags=tuple(remembered), forgotten=len(ordered) - kept, dropped=dropped)
+
+    def after_pass(self) -> Watch:
+        """Return the same when a pass over all rows is through."""
+        left = ((consumer, one.after_pass()) for consumer, one in self.dropped.items())
+        return replace(self, dropped={consumer: one for consumer, one in left if one is not None})
+
+    def _is_sound(self) -> bool:
+        """Return True if all values are of their types: this was read from a table."""
+        times = (self.since, self.began, self.overdue_until, *(lag.nudged_at for lag in self.lags))
+        dropped = self.dropped.values()
+        numbers: list[float] = [self.forgotten, self.seen, self.total or 0]
+        numbers += [number for lag in self.lags for number in (lag.checkpoint, lag.wait)]
+        numbers += [number for one in dropped for number in (one.since, one.messages, one.in_pass)]
+        return (
+            all(at is None or is_time(at) for at in times)
+            and all(_is_number(number) for number in numbers)
+            and all(isinstance(name, str) for name in self.consumers)
+        )
+
+
+def _in_turns(lags: Iterable[Lag]) -> list[Lag]:
+    """Order lags: the worst of every consumer, then the second of each, and so on."""
+    turns: Counter[str] = Counter()
+    ordered: list[tuple[int, Lag]] = []
+    for lag in sorted(lags, key=lambda lag: (-lag.messages, lag.consumer, lag.queue)):
+        ordered.append((turns[lag.consumer], lag))
+        turns[lag.consumer] += 1
+    return [lag for _, lag in sorted(ordered, key=lambda one: one[0])]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from stream_sort.core.batch import Effect
     from stream_sort.core.consumption import (
         Checkpoint,
+        Checkpoints,
         Commit,
         DeadLetter,
         DeadLetterPage,
@@ -58,10 +59,16 @@ class ControlStore(Protocol):
         6. Those that exist, each as it stood after the call began.
         """
 
+    def readable_checkpoints(self, consumer: str, queues: Sequence[str]) -> Checkpoints:
+        """Read the checkpoints of many queues for somebody who decides nothing by them.
+
+        18. As `checkpoints`, which raises where this names a row that cannot be read, by its queue.
+        """
+
     def parked(self, consumer: str, before: float | None = None, start: Any = None) -> ParkedPage:
         """List parked queues, those whose next try is at or before a time, or all; the next to be tried first.
 
-        7. A hint: it may lag behind the checkpoints, but shows every parked queue in the end.
+        7. A hint: it may lag behind the checkpoints, but shows every parked queue in the end, by name at least.
         """
 
     def dead_letters(self, consumer: str, start: Any = None) -> DeadLetterPage:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.consumption import (
     Checkpoint,
+    Checkpoints,
     Commit,
     DeadLetter,
     DeadLetterPage,
@@ -93,6 +94,10 @@ class MemoryControlStore:
         with self._tables.lock:
             found = ((queue, self._control.checkpoints.get((consumer, queue))) for queue in queues)
             return {queue: row for queue, row in found if row is not None}
+
+    def readable_checkpoints(self, consumer: str, queues: Sequence[str]) -> Checkpoints:
+        """See ControlStore."""
+        return Checkpoints(self.checkpoints(consumer, queues))
 
     def parked(self, consumer: str, before: float | None = None, start: Any = None) -> ParkedPage:  # noqa: ARG002  # one page holds all
         """See ControlStore."""

@@ -152,6 +152,14 @@ class ControlStoreContract:
         assert bench.control.checkpoints("billing", queues) == made
         assert bench.control.checkpoints("billing", []) == {}
 
+    def test_18_what_can_be_read_of_many_queues_is_what_checkpoints_reads(self, bench: ControlBench) -> None:
+        queues = [f"queue {number}" for number in range(130)]
+        for queue in queues[::2]:
+            bench.control.create(replace(ROW, queue=queue))
+        read = bench.control.readable_checkpoints("billing", queues)
+        assert (read.rows, read.damaged) == (bench.control.checkpoints("billing", queues), {})
+        assert bench.control.readable_checkpoints("billing", []).rows == {}
+
     def test_7_parked_queues_are_listed_next_try_first(self, bench: ControlBench) -> None:
         for queue, next_try in (("never", None), ("late", NOW + 9), ("soon", NOW + 1), ("mid", NOW + 5)):
             parked = replace(PARKED, queue=queue, next_try=next_try)

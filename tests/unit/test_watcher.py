@@ -14,6 +14,13 @@ from stream_sort.testing.clock import MovableClock
 from stream_sort.watcher import PATIENCE, Watcher
 
 
+def look(watcher: Watcher, now: float) -> list[str]:
+    """Look once, as a sweep does whose nudges all go out."""
+    found = watcher.lagging(now)
+    watcher.were_nudged(found)
+    return found
+
+
 class Stage:
     """A sorter, a consumer that fails when told to, and a watcher."""
 
@@ -35,7 +42,7 @@ class Stage:
         self.sorter.put_many({"queue": queue, "seq": seq} for seq in seqs)
 
     def lagging(self) -> list[str]:
-        return self.watcher.lagging(self.clock())
+        return look(self.watcher, self.clock())
 
 
 @pytest.fixture
@@ -229,10 +236,10 @@ def test_an_idle_queue_that_is_set_back_is_looked_at_again(stage: Stage) -> None
     watcher = Watcher(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
     for _ in range(200):
         stage.clock.move(60)
-        watcher.lagging(stage.clock())
+        look(watcher, stage.clock())
     stage.consumer.reset("earliest", queues=["q7"])
     stage.clock.move(60)
-    assert watcher.lagging(stage.clock()) == ["q7"]
+    assert look(watcher, stage.clock()) == ["q7"]
 
 
 def test_a_consumer_that_is_new_is_woken_in_idle_queues_too(stage: Stage) -> None:
@@ -242,12 +249,12 @@ def test_a_consumer_that_is_new_is_woken_in_idle_queues_too(stage: Stage) -> Non
     watcher = Watcher(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
     for _ in range(200):
         stage.clock.move(60)
-        assert watcher.lagging(stage.clock()) == []
+        assert look(watcher, stage.clock()) == []
     OrderedConsumer("new", lambda _: None, sorter=stage.sorter).catch_up("q0")
     found: set[str] = set()
     for _ in range(7):
         stage.clock.move(60)
-        found |= {*watcher.lagging(stage.clock())}
+        found |= {*look(watcher, stage.clock())}
     assert found == {f"q{number}" for number in range(1, 30)}
 
 
@@ -272,15 +279,15 @@ def test_consumers_behind_a_row_that_was_put_back_are_woken(stage: Stage) -> Non
     watcher = Watcher(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
     for _ in range(9):
         stage.clock.move(60)
-        watcher.lagging(stage.clock())
+        look(watcher, stage.clock())
     tables: Any = stage.sorter.stores.cursors
     row = tables._tables.cursors.pop("q7")
     for _ in range(9):
         stage.clock.move(60)
-        watcher.lagging(stage.clock())
+        look(watcher, stage.clock())
     assert stage.sorter.recover("q7", control_table="Control").position == row.position
     stage.clock.move(60)
-    assert watcher.lagging(stage.clock()) == ["q7"]
+    assert look(watcher, stage.clock()) == ["q7"]
 
 
 class WithoutIndex:
@@ -307,7 +314,7 @@ def test_without_the_index_a_look_goes_through_some_queues_and_the_next_one_goes
     watcher = Watcher(stage.control, WithoutIndex(stage.sorter), rows_a_look=2)  # type: ignore[arg-type]  # a part of it
     found = []
     for _ in range(4):
-        found.append(watcher.lagging(stage.clock()))
+        found.append(look(watcher, stage.clock()))
         stage.clock.move(1)
     assert found == [["b"], ["c", "d"], ["e"], []]
     assert watcher.watched.lag == {"billing": 1}

@@ -49,7 +49,9 @@ class Crowd:
 
     def sweep(self, after: float = 60.0) -> list[str]:
         self.now += after
-        return self.watcher.lagging(self.now)
+        found = self.watcher.lagging(self.now)
+        self.watcher.were_nudged(found)
+        return found
 
     def release(self, number: int, count: int) -> str:
         """Move a queue of which no consumer hears."""

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stream_sort.core.consumption import Checkpoint, Commit, DeadLetter, DeadLetterPage, ParkedPage, Standing
+from stream_sort.core.consumption import Checkpoint, Checkpoints, Commit, DeadLetterPage, ParkedPage, Standing
 from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import EffectRefused, RowDamaged, SettingsError
 from stream_sort.stores.dynamodb import control_rows as rows
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stream_sort.core.batch import Effect
-    from stream_sort.core.consumption import Subscription
+    from stream_sort.core.consumption import DeadLetter, Subscription
     from stream_sort.stores.dynamodb.calls import Calls, Reply
     from stream_sort.stores.dynamodb.control_rows import ControlRow
     from stream_sort.stores.dynamodb.tables import TableNames
@@ -98,20 +98,26 @@ class DynamoControlStore:
 
     def checkpoints(self, consumer: str, queues: Sequence[str]) -> dict[str, Checkpoint]:
         """See ControlStore."""
-        found: dict[str, Checkpoint] = {}
+        return self.readable_checkpoints(consumer, queues).whole()
+
+    def readable_checkpoints(self, consumer: str, queues: Sequence[str]) -> Checkpoints:
+        """See ControlStore."""
+        found = Checkpoints({})
         for start in range(0, len(queues), MAX_KEYS):
             keys = [rows.key_of(*rows.place_of(consumer, queue)) for queue in queues[start : start + MAX_KEYS]]
             for wire in self._batch_get({self._table: {"Keys": keys}})[self._table]:
-                checkpoint = _checkpoint(wire)
-                found[checkpoint.queue] = checkpoint
+                _take(wire, found)
         return found
 
     def parked(self, consumer: str, before: float | None = None, start: Any = None) -> ParkedPage:
         """See ControlStore."""
         latest = rows.NEVER if before is None else round(before * 1000)
         body = self._listing(rows.parked_listing(consumer), latest, start)
-        listed = (checkpoint.parked for checkpoint in _readable(_checkpoint, body["Items"]))
-        return ParkedPage(tuple(parked for parked in listed if parked is not None), body.get("LastEvaluatedKey"))
+        found = Checkpoints({})
+        for wire in body["Items"]:
+            _take(wire, found)
+        parked = tuple(row.parked for row in found.rows.values() if row.parked is not None)
+        return ParkedPage(parked, body.get("LastEvaluatedKey"), found.damaged)
 
     def dead_letters(self, consumer: str, start: Any = None) -> DeadLetterPage:
         """See ControlStore."""
@@ -161,8 +167,7 @@ class DynamoControlStore:
     def bookmark(self) -> Any:
         """See ControlStore."""
         wire = self._get(rows.SWEEP, rows.BOOKMARK)
-        place = None if wire is None else rows.row_of(rows.BookmarkRow, wire).place
-        return None if place is None else json.loads(place)
+        return None if wire is None else rows.row_of(rows.BookmarkRow, wire).value()
 
     def set_bookmark(self, place: Any) -> None:
         """See ControlStore."""
@@ -262,6 +267,15 @@ def _committed(reply: Reply, new: Checkpoint) -> Commit:
     reasons = reply.body.get("CancellationReasons")
     wire = reasons[0].get("Item") if reasons else reply.item
     return Commit(won=False, checkpoint=_checkpoint(wire) if wire else None)
+
+
+def _take(wire: Wire, found: Checkpoints) -> None:
+    """Take a checkpoint in by its queue, as its key names it; one that cannot be read by its error."""
+    queue = rows.queue_of(wire)
+    try:
+        found.rows[queue] = _checkpoint(wire)
+    except RowDamaged as error:
+        found.damaged[queue] = error
 
 
 def _checkpoint(wire: Wire) -> Checkpoint:

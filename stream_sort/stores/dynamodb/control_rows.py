@@ -5,6 +5,7 @@ Requests go through `Calls` like all others, so that one client, one deadline an
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
@@ -184,6 +185,15 @@ class BookmarkRow(ControlRow):
 
     place = UnicodeAttribute(null=True)
 
+    def value(self) -> Any:
+        """What was kept; None for a text that is no JSON, which nobody here wrote."""
+        # pynamodb's types do not say that an attribute may be absent.
+        text: str | None = cast("str | None", self.place)
+        try:
+            return None if text is None else json.loads(text)
+        except ValueError:
+            return None
+
 
 class WatermarkRow(ControlRow):
     """How far a queue is in an archive, and where that began."""
@@ -206,6 +216,11 @@ class WatermarkRow(ControlRow):
 def place_of(consumer: str, queue: str, seq: int | None = None) -> tuple[str, str]:
     """The keys of a checkpoint, or of a dead letter; a consumer's name has no `#`, so no two queues share them."""
     return f"{consumer}#{queue}", CHECKPOINT if seq is None else f"dead#{seq + SEQ_OFFSET:020d}"
+
+
+def queue_of(wire: Wire) -> str:
+    """The queue of a checkpoint or a dead letter, by its key: nothing else of a row is sure to be there."""
+    return str(wire[tables.CONTROL_PK].get("S", "")).partition("#")[2]
 
 
 def watermark_place(archive: str, queue: str) -> tuple[str, str]:

@@ -38,6 +38,7 @@ READS = frozenset(
         "active",
         "standing",
         "checkpoints",
+        "readable_checkpoints",
         "parked",
         "dead_letters",
         "dead_letters_of",
@@ -49,7 +50,7 @@ READS = frozenset(
 # Calls that are about no queue, or about many.
 LISTINGS = frozenset(
     {"waiting", "queues", "rows", "checkpoints", "parked", "dead_letters", "register", "make_ready", "consumers"}
-    | {"bookmark", "set_bookmark", "retire", "introduce", "active", "rows_of"}
+    | {"bookmark", "set_bookmark", "retire", "introduce", "active", "rows_of", "readable_checkpoints"}
 )
 
 

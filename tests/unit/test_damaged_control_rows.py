@@ -1,0 +1,92 @@
+"""A row of the control table that nobody can read, on tables of moto's: it is the trouble of its own queue only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from stream_sort import OrderedConsumer, RowDamaged, StreamSorter, Sweeper
+from stream_sort.stores.dynamodb.control_rows import BOOKMARK, SWEEP, key_of, place_of
+from stream_sort.testing.clock import MovableClock
+from stream_sort.watcher import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.core.batch import Batch
+
+
+class Bench:
+    """Queues a and b, of which a message is not consumed yet, and p, which is parked; and a watcher."""
+
+    def __init__(self) -> None:
+        self.client: Any = boto3.client("dynamodb", region_name="eu-central-1")
+        self.clock = MovableClock()
+        self.sorter = StreamSorter(client=self.client, clock=self.clock)
+        self.sorter.create_tables()
+        self.consumer = OrderedConsumer("billing", self._handle, sorter=self.sorter)
+        self.consumer.create_tables()
+        for queue in ("a", "b", "p"):
+            self.sorter.put({"queue": queue, "seq": 0})
+            self.consumer.catch_up(queue)
+        for queue in ("a", "b"):
+            self.sorter.put({"queue": queue, "seq": 1})
+        self.control = self.sorter.stores.control("Control")
+        self.watcher = Watcher(self.control, self.sorter.stores.cursors)
+
+    def _handle(self, batch: Batch) -> None:
+        if batch.queue == "p":
+            raise ValueError("no")
+
+    def damage(self, queue: str, attribute: str = "version") -> None:
+        self.client.update_item(
+            TableName="Control",
+            Key=key_of(*place_of("billing", queue)),
+            UpdateExpression="REMOVE #it",
+            ExpressionAttributeNames={"#it": attribute},
+        )
+
+    def sweep(self) -> tuple[set[str], list[str], Any]:
+        self.clock.move(60)
+        done = Sweeper(self.sorter, lagging=self.watcher).sweep()
+        return set(done.nudged), [queue for queue, _ in done.failed], done.watch_error
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with mock_aws():
+        yield Bench()
+
+
+@pytest.mark.parametrize("attribute", ["version", "queue"])
+def test_a_damaged_checkpoint_stops_the_wakes_of_no_other_queue(bench: Bench, attribute: str) -> None:
+    bench.damage("a", attribute)
+    assert bench.sweep() == ({"b", "p"}, ["a"], None)
+    assert bench.watcher.watched.whole
+    assert bench.watcher.watched.lag == {"billing": 1}
+    assert bench.sweep()[1] == ["a"], "it is told of until it is mended"
+
+
+def test_a_damaged_row_of_a_parked_queue_stops_the_wakes_of_no_other_queue(bench: Bench) -> None:
+    bench.damage("p")
+    assert bench.sweep() == ({"a", "b"}, ["p"], None)
+
+
+def test_who_decides_by_a_damaged_row_is_told(bench: Bench) -> None:
+    bench.damage("p")
+    with pytest.raises(RowDamaged, match="without version"):
+        bench.control.checkpoints("billing", ["a", "p"])
+    with pytest.raises(RowDamaged, match="without version"):
+        bench.consumer.checkpoint("p")
+    read = bench.control.readable_checkpoints("billing", ["a", "p", "none"])
+    assert ([*read.rows], [*read.damaged]) == (["a"], ["p"])
+
+
+@pytest.mark.parametrize("place", [{"S": "not json"}, {"S": "[" * 100_000}, {"N": "7"}, {"NULL": True}])
+def test_a_bookmark_that_nobody_can_read_stops_no_look(bench: Bench, place: dict[str, Any]) -> None:
+    bench.client.put_item(TableName="Control", Item={**key_of(SWEEP, BOOKMARK), "place": place})
+    assert bench.sweep() == ({"a", "b", "p"}, [], None)
+    assert bench.control.bookmark() is not None
