@@ -14,7 +14,8 @@ from stream_sort.advancer import Reach
 from stream_sort.core.outcomes import Status
 from stream_sort.errors import StoreUnavailable, StreamSortError
 from stream_sort.hints import Hint
-from stream_sort.intake import out_of_time, tried
+from stream_sort.intake import out_of_time
+from stream_sort.queue_errors import raise_hopeless, tried
 from stream_sort.releaser import Releaser
 from stream_sort.time_budget import Turns
 
@@ -65,16 +66,18 @@ class BatchPut:
         budget = self.time.budget.part(FOR_BEGINNING)
 
         def begin(queue: str) -> Hint | StreamSortError:
-            call = partial(tried, lambda: intake.begin(queue, seqs[queue], intake.learn(queue)))
+            call = partial(tried, queue, lambda: intake.begin(queue, seqs[queue], intake.learn(queue)))
             hint = turns.take(budget, call)
             if isinstance(hint, StoreUnavailable):
                 intake.hints.note_failing(queue)
             return hint or out_of_time(queue)
 
-        return dict(zip(queues, self.in_flight.map(begin, queues), strict=True))
+        begun = dict(zip(queues, self.in_flight.map(begin, queues), strict=True))
+        raise_hopeless(begun.values())
+        return begun
 
     def _serve(self, window: Window, begun: Begun, result: PutResult) -> None:
-        """Store and release the messages of queues that were begun."""
+        """Store and release the messages of queues that were begun; only then raise what no message escapes."""
         window.hints.update(begun)
         self.intake.store_window(window, begun, self.time)
         taken = window.taken(begun)
@@ -85,6 +88,7 @@ class BatchPut:
         rows = {queue: reach.cursor for queue, reach in reached.items() if isinstance(reach, Reach)}
         with self.time.at_the_end():
             self.intake.confirm_window(window, rows)
+        raise_hopeless([*window.outcomes.values(), *reached.values()])
         for queue, reach in reached.items():
             if isinstance(reach, Reach):
                 result.join(reach.advance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import KeyNames, Message, same_value, take_message
 from stream_sort.core.outcomes import Status
@@ -13,18 +13,17 @@ from stream_sort.core.records import Arrival, Cursor
 from stream_sort.errors import (
     AccessDenied,
     InvalidMessage,
-    SettingsError,
-    StoreMisconfigured,
     StoreUnavailable,
     StreamSortError,
     Trimmed,
 )
 from stream_sort.hints import Hint, Hints
 from stream_sort.proof import find_row
+from stream_sort.queue_errors import HOPELESS, hopeless_of, tried
 from stream_sort.window import Outcome, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from stream_sort.core.records import Item
     from stream_sort.inflight import InFlight
@@ -36,25 +35,10 @@ if TYPE_CHECKING:
 
 WINDOW_BYTES = 8 * 1024 * 1024
 WINDOW_SECONDS = 1.0
-# No message of a call escapes these, so they end it.
-HOPELESS = (StoreMisconfigured, SettingsError)
-
-Answer = TypeVar("Answer")
-
 # How many messages are stored before the time is asked for: some calls at once, each of them full.
 STORED_AT_ONCE = 100
 # Of the time left, what may go into storing again what failed.
 FOR_STORING = 0.5
-
-
-def tried(call: Callable[[], Answer]) -> Answer | StreamSortError:
-    """What a call answers, or its error as a value; errors that no message of a call escapes are raised."""
-    try:
-        return call()
-    except HOPELESS:
-        raise
-    except StreamSortError as error:
-        return error
 
 
 def out_of_time(queue: str) -> StoreUnavailable:
@@ -122,7 +106,7 @@ class Intake:
         for index, message in window.messages_of(rows).items():
             row, hint = rows.get(message.queue), window.hints[message.queue]
             if row is not None and isinstance(hint, Hint) and isinstance(window.outcomes[index], Status):
-                refusal = tried(partial(self.confirm, message, hint, row))
+                refusal = tried(message.queue, partial(self.confirm, message, hint, row))
                 window.outcomes[index] = refusal or window.outcomes[index]
 
     def windows(self, documents: Iterable[Any], length: int) -> Iterator[Window]:
@@ -154,12 +138,12 @@ class Intake:
         arrivals: dict[Slot, Arrival] = {}
         for index, message in messages.items():
             hint = window.hints[message.queue]
-            try:
-                if isinstance(hint, StreamSortError):
-                    raise hint
-                arrival = self._arrival(message, hint)
-            except StreamSortError as error:
-                window.outcomes[index] = error
+            if isinstance(hint, StreamSortError):
+                window.outcomes[index] = hint
+                continue
+            arrival = tried(message.queue, partial(self._arrival, message, hint))
+            if isinstance(arrival, StreamSortError):
+                window.outcomes[index] = arrival
             else:
                 arrivals.setdefault((message.queue, message.seq), arrival)
         answers = self._store(arrivals, time)
@@ -171,6 +155,9 @@ class Intake:
         for slots in _parts(list(arrivals)):
             with time.once():
                 answers |= self._store_part(slots, arrivals, time)
+            if error := hopeless_of(answers.values()):
+                # It ends the call: nothing more is tried. What is stored is answered so, and released.
+                return dict.fromkeys(arrivals, error) | answers
         failed = [slot for slot, answer in answers.items() if isinstance(answer, StoreUnavailable)]
         # What is stored by now is to be released as well: that has half of the time that is left.
         rest = time.part(FOR_STORING)
@@ -184,7 +171,14 @@ class Intake:
     ) -> dict[Slot, Answered]:
         if time.is_over():
             return {slot: out_of_time(slot[0]) for slot in slots}
-        return dict(zip(slots, self.items.put_many([arrivals[slot] for slot in slots], self.clock()), strict=True))
+        try:
+            answers = self.items.put_many([arrivals[slot] for slot in slots], self.clock())
+        except HOPELESS as error:
+            return dict.fromkeys(slots, error)
+        except Exception:  # noqa: BLE001  # a bug of ours: alone, each meets its own
+            one = lambda slot: self.items.put(arrivals[slot], self.clock())  # noqa: E731  # for this part only
+            answers = [tried(slot[0], partial(one, slot)) for slot in slots]
+        return dict(zip(slots, answers, strict=True))
 
     def _note_outcomes(
         self,
@@ -248,7 +242,7 @@ class Intake:
         if answer is None and message is not first.message:
             same = same_value(message.document, first.message.document)
             return Status.DUPLICATE if same else Status.CONFLICT
-        return tried(lambda: self._judge(replace(first, message=message), answer))
+        return tried(message.queue, lambda: self._judge(replace(first, message=message), answer))
 
     def _judge(self, arrival: Arrival, there: Item | None) -> Status:
         message = arrival.message

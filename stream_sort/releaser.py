@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import StoreUnavailable, StreamSortError, named_error
-from stream_sort.intake import tried
+from stream_sort.errors import InternalError, StoreUnavailable, StreamSortError
+from stream_sort.queue_errors import HOPELESS, tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +33,8 @@ class Releaser:
         """Advance queues as far as they go, or as the time does: those with more to release are marked for the sweep.
 
         What fails is tried once, and again after all others. Where time is limited, a queue that still fails is marked
-        as well; its error is the answer only if that fails, too.
+        as well; its error is the answer only if that fails, too. Errors that no queue escapes are answers as well:
+        raise them once all had their turn.
         """
         with self.time.once():
             reached = self._turn(walks, walks, hints)
@@ -54,12 +55,7 @@ class Releaser:
             walk = walks[queue]
             end = walk.moves + (MOVES_A_TURN if walk.moves else FIRST_MOVES)
             is_over = lambda: walk.moves >= end or self.time.is_over()  # noqa: E731  # for this turn only
-            try:
-                return tried(lambda: self.advancer.go_on(walk, hints.get(queue), is_over))
-            except StreamSortError:
-                raise
-            except Exception as error:  # noqa: BLE001  # a bug of ours in one queue stops no other
-                return named_error(queue, error)
+            return tried(queue, lambda: self.advancer.go_on(walk, hints.get(queue), is_over))
 
         jobs = list(queues)
         return dict(zip(jobs, self.in_flight.map(go_on, jobs), strict=True))
@@ -69,9 +65,19 @@ class Releaser:
     ) -> dict[str, Reach | StreamSortError]:
         """Mark what is not finished; a queue of which no row was seen has nothing to be marked."""
         done = {queue: reach for queue, reach in reached.items() if reach is not None}
-        failed = [queue for queue, reach in done.items() if isinstance(reach, StoreUnavailable) and walks[queue].exists]
         left = [queue for queue in reached if queue not in done]
-        left += failed if self.time.budget.is_limited else []
+        left += self._standing(walks, done, (StoreUnavailable,)) if self.time.budget.is_limited else []
         with self.time.at_the_end():
-            marked = self.in_flight.map(lambda queue: tried(partial(self.advancer.leave, walks[queue])), left)
+            marked = self.in_flight.map(partial(self._leave, walks), left)
+            # These stay errors, so that somebody hears of them.
+            self.in_flight.map(partial(self._leave, walks), self._standing(walks, done, (*HOPELESS, InternalError)))
         return done | dict(zip(left, marked, strict=True))
+
+    def _leave(self, walks: Mapping[str, Walk], queue: str) -> Reach | StreamSortError:
+        return tried(queue, partial(self.advancer.leave, walks[queue]))
+
+    def _standing(
+        self, walks: Mapping[str, Walk], done: Mapping[str, object], kinds: tuple[type[Exception], ...]
+    ) -> list[str]:
+        """Return the queues that failed with one of these errors after their row was seen."""
+        return [queue for queue, reach in done.items() if isinstance(reach, kinds) and walks[queue].exists]

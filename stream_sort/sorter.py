@@ -28,6 +28,7 @@ from stream_sort.inflight import InFlight
 from stream_sort.inspector import Inspector
 from stream_sort.intake import Intake
 from stream_sort.proof import find_row
+from stream_sort.queue_errors import raise_hopeless
 from stream_sort.recoverer import Recoverer, Recovery
 from stream_sort.releaser import Releaser
 from stream_sort.time_budget import CallTime, TimeBudget
@@ -133,7 +134,7 @@ class Sorter:
 
         Takes any iterable, lazily, in windows; each window is stored and released before the next is pulled.
         A bad or not stored message is in `.rejected` with its error and affects no other one. Errors that no
-        message can escape (no table, no permission) are raised.
+        message can escape (no table, no permission) are raised, after what is stored was released or marked.
 
         `time_left` is asked for seconds. When they run short, what is not stored is rejected with a retryable error;
         what is stored counts as such, and its queue is marked for the sweep, which releases the rest (`.unreleased`).
@@ -168,7 +169,7 @@ class Sorter:
         """Advance queues side by side; for each how far it came, or its error.
 
         `time_left` is asked for seconds: where they do not suffice, the queue is marked for the sweep, and its reach is
-        not complete. Errors that no queue can escape (no table, no permission) are raised.
+        not complete. Errors that no queue can escape (no table, no permission) are raised, after all had their turn.
         """
         answers: dict[str, Reach | StreamSortError] = {}
         walks = {}
@@ -177,7 +178,9 @@ class Sorter:
                 walks[queue] = self._advancer.walk(check_queue(queue))
             except InvalidInput as error:
                 answers[queue] = error
-        return answers | Releaser(self._advancer, self._in_flight, self._call_time(time_left)).release(walks, {})
+        answers |= Releaser(self._advancer, self._in_flight, self._call_time(time_left)).release(walks, {})
+        raise_hopeless(answers.values())
+        return answers
 
     def position(self, queue: str) -> int:
         """The highest released seq, read consistently; `first_seq - 1` before anything is released."""

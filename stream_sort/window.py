@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.core.message import same_value
 from stream_sort.core.outcomes import Status
 from stream_sort.errors import StreamSortError, Trimmed
+from stream_sort.queue_errors import HOPELESS
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -43,12 +44,13 @@ class Window:
     def taken(self, queues: Container[str]) -> dict[str, set[int]]:
         """For each of these queues that is to be advanced, the seqs whose slots are known to be taken.
 
-        A trimmed message may be a repeat, whose first writer died before it looked on: its queue is advanced, too.
+        A trimmed message may be a repeat, whose first writer died before it looked on: its queue is advanced, too. So
+        is that of a message whose store ended the call: it may be stored.
         """
         seqs: dict[str, set[int]] = {}
         for index, message in self.messages_of(queues).items():
             outcome = self.outcomes[index]
-            if isinstance(outcome, Status | Trimmed):
+            if isinstance(outcome, (Status, Trimmed, *HOPELESS)):
                 seqs.setdefault(message.queue, set()).update({message.seq} if isinstance(outcome, Status) else ())
         return seqs
 

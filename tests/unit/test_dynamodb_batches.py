@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from stream_sort import CredentialsError, InvalidMessage, MessageTooLarge, StoreError, StoreUnavailable, StreamSorter
+from stream_sort import (
+    CredentialsError,
+    InvalidMessage,
+    MessageTooLarge,
+    RowDamaged,
+    StoreError,
+    StoreUnavailable,
+    StreamSorter,
+)
 from stream_sort.core.message import KeyNames, Message
 from stream_sort.core.records import Arrival
 from stream_sort.inflight import InFlight
@@ -133,7 +141,7 @@ def test_a_slot_that_others_made_unreadable_is_the_answer_for_its_own_message_on
     client.put_item(TableName="Items", Item={**wire(2), "_ss_types": {"S": "no JSON"}})
     result = sorter.put_many([message(2), message(3), message(1)])
     assert (result.accepted, result.duplicates) == (1, [message(1)])
-    assert [(document["seq"], type(error)) for document, error in result.rejected] == [(2, StoreError)]
+    assert [(document["seq"], type(error)) for document, error in result.rejected] == [(2, RowDamaged)]
 
 
 def test_expired_credentials_do_not_end_batching(client: Faulty, sorter: StreamSorter) -> None:
