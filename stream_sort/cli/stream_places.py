@@ -62,8 +62,8 @@ def _records(client: Any, place: StreamPlace, start: dict[str, Any]) -> list[dic
         raise _unreadable(error) from error
 
 
-def _unreadable(error: Exception) -> PlaceUnreadable:
-    return PlaceUnreadable(f"its stream could not be read: {error}")
+def _unreadable(why: object) -> PlaceUnreadable:
+    return PlaceUnreadable(f"its stream could not be read: {why}")
 
 
 def _read(client: Any, place: StreamPlace, start: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -79,7 +79,13 @@ def _read(client: Any, place: StreamPlace, start: dict[str, Any]) -> Iterator[di
                 yield one
             if number >= last:
                 return
+        if not answer["Records"] and answer.get("MillisBehindLatest") == 0:
+            # The end of all that the shard has.
+            return
         iterator = answer.get("NextShardIterator")
+    if place.is_kinesis:
+        # A stream of a table does not say how far it is from its end; what is missed there is found otherwise.
+        raise _unreadable(f"{MOST_ANSWERS:,} answers, and none of them came to it; try it again")
 
 
 def _whole(records: list[tuple[str, Any]], place: StreamPlace) -> list[tuple[str, Any]] | None:

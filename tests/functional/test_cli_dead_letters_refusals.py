@@ -305,3 +305,20 @@ def test_a_bucket_that_no_stack_names_any_more_can_be_named(dead: DeadLetters) -
     (tried,) = Line().json("dead-letters", "redrive", "--all", "--bucket", "retained", *tables, "--yes")
     assert (tried["source"], tried["outcome"]) == ("retained", "stored")
     assert "Contents" not in dead.s3.list_objects_v2(Bucket="retained")
+
+
+def test_a_stream_that_has_not_come_to_a_place_yet_is_not_said_to_have_dropped_it(
+    dead: DeadLetters, aws: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stream_sort.cli.stream_places.MOST_ANSWERS", 3)
+    arn = dead.stack.read_kinesis()
+    (number,) = put_records(dead, 0)
+    dead.keep(place(arn, number, number), "StreamFailures")
+    nothing = {"Records": [], "NextShardIterator": "next", "MillisBehindLatest": 60_000}
+    aws["GetRecords"] = lambda _request, _go_on: nothing
+    (tried,) = redrive(code=1)
+    assert tried["error"] == "its stream could not be read: 3 answers, and none of them came to it; try it again"
+    nothing["MillisBehindLatest"] = 0
+    assert "the stream has dropped it" in redrive(code=1)[0]["error"]
+    del aws["GetRecords"]
+    assert redrive()[0]["outcome"] == "stored"
