@@ -91,8 +91,7 @@ class BatchPut:
         raise_hopeless([*window.outcomes.values(), *reached.values()])
         for queue, reach in reached.items():
             if isinstance(reach, Reach):
-                result.join(reach.advance)
-                result.unreleased += [] if reach.complete else [queue]
+                result.join(reach.advance, complete=reach.complete)
             else:
                 result.stalled.append((queue, reach))
         self._count_disorder(window, taken, reached, result)

@@ -104,6 +104,7 @@ class Receipts:
                 {"message": index} | told(error) for index, error in rejected if isinstance(error, StreamSortError)
             ],
             "stalled": [{"queue": queue} | told(error) for queue, error in self.result.stalled],
+            "unreleased": list(self.result.unreleased),
             "advances": [
                 {"queue": one.queue, "old": one.old, "new": one.new, "released": one.released}
                 for one in self.result.advances

@@ -113,8 +113,12 @@ class PutResult:
             case _:
                 self.rejected.append((document, outcome))
 
-    def join(self, advance: Advance) -> None:
-        """Note a further advance of a queue, after the ones before."""
+    def join(self, advance: Advance, *, complete: bool = True) -> None:
+        """Note a further advance of a queue, after the ones before; `complete` if it went to the end."""
+        if complete and advance.queue in self.unreleased:
+            self.unreleased.remove(advance.queue)
+        elif not complete and advance.queue not in self.unreleased:
+            self.unreleased.append(advance.queue)
         before = self.by_queue.get(advance.queue)
         if before is None:
             self.by_queue[advance.queue] = advance

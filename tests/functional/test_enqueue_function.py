@@ -53,6 +53,7 @@ def test_a_single_message_is_answered_with_its_status(enqueue: Any, sample: Any,
         "late": [],
         "rejected": [],
         "stalled": [],
+        "unreleased": [],
         "advances": [{"queue": "orders-17", "old": -1, "new": 0, "released": 1}],
     }
     assert list(sorter.read("orders-17")) == [sample("enqueue_direct_one")]

@@ -54,6 +54,14 @@ def test_a_stored_message_is_not_given_up_because_its_backlog_takes_longer_than_
     assert (sorter.position("q"), sorter.position("r")) == (199, 0)
 
 
+def test_a_caller_is_told_which_queues_a_sweep_will_release(
+    dynamo: Table, sorter: StreamSorter, enqueue: Enqueue
+) -> None:
+    sorter.put_many(message(seq) for seq in range(1, 200))
+    answer = enqueue([message(0), message(0, "r")], LittleTime(dynamo, 20))
+    assert (answer["accepted"], answer["unreleased"]) == (2, ["q"])
+
+
 def test_what_the_time_does_not_suffice_for_comes_again(dynamo: Table, sorter: StreamSorter, enqueue: Enqueue) -> None:
     batch = [message(0, f"q{number:02}") for number in range(40)]
     answer = enqueue(sqs(*batch), LittleTime(dynamo, 20))

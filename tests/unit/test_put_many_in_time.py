@@ -300,3 +300,28 @@ def test_queues_are_advanced_side_by_side_in_the_time_there_is(watch: Stopwatch)
     assert min(sorter.position("q"), sorter.position("r")) > 1_000
     Sweeper(sorter).sweep()
     assert (sorter.position("q"), sorter.position("r")) == (49_999, 49_999)
+
+
+@pytest.mark.parametrize(("over", "unreleased"), [({1, 2}, ["q"]), ({1}, []), ({2}, ["q"])])
+def test_a_queue_is_listed_once_as_unreleased_however_many_windows_and_not_if_the_last_released_it(
+    over: set[int], unreleased: list[str]
+) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+    stored = 0
+    is_over = False
+    put_many = sorter.stores.items.put_many
+
+    def storing(arrivals: Any, now: float) -> Any:
+        nonlocal stored, is_over
+        stored += 1
+        is_over = stored in over
+        return put_many(arrivals, now)
+
+    sorter.stores.items.put_many = storing  # type: ignore[method-assign]
+    time = CallTime(TimeBudget(lambda: 0.0 if is_over else 1_000.0))
+    batch = BatchPut(sorter._intake, sorter._advancer, sorter.in_flight, time)
+    result = PutResult()
+    for window in sorter._intake.windows([message(0), message(1)], 1):
+        is_over = False
+        batch.put(window, result)
+    assert (result.accepted, result.unreleased) == (2, unreleased)
