@@ -136,6 +136,8 @@ class Walk:
         self._start: int | None = None
         self._released = 0
         self._beyond: int | None = None
+        # What was known to wait may have been withdrawn: only a look tells what does.
+        self._must_look = False
         self._row_was_read = False
         self.queue = queue
         self.exists = False
@@ -156,7 +158,7 @@ class Walk:
             self._check_time()
             end = run_end(self.cursor.position, self._filled, self._limits.max_advance)
             if end == self.cursor.position and not fresh:
-                if not self._peek():
+                if not self._peek() and not self._must_look:
                     break
                 fresh = True
                 continue
@@ -235,6 +237,7 @@ class Walk:
 
     def _note_beyond(self, end: int, look: Look) -> None:
         self._beyond = next((seq for seq in look.seqs if seq > end), None)
+        self._must_look = False
 
     def _move(self, end: int) -> None:
         cursor = self.cursor
@@ -262,6 +265,9 @@ class Walk:
         return row is not None
 
     def _stand_on(self, row: Cursor) -> None:
+        if row.withdrawals != self.cursor.withdrawals:
+            self._must_look = self._must_look or self._beyond is not None
+            self._beyond = None
         self.cursor = row
         self.exists = True
         self._row_was_read = True
@@ -277,7 +283,7 @@ class Walk:
         elif hint.cursor is not None:
             self._stand_on(hint.cursor)
             self._row_was_read = False
-            self._beyond = hint.beyond
+            self._beyond, self._must_look = hint.beyond, False
 
     def _note_withdrawals(self, hint: Hint | None) -> None:
         """Note the count from before `own` was stored: that of the hint with which the walk first began."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -317,3 +318,28 @@ def test_a_stray_behind_a_skipped_seq_is_not_said_to_be_withdrawn_from_that_seq_
     remedy = sorter.explain("q").remedy
     assert "withdraw('q'" not in remedy
     assert f"Seq {10**12 - 1_200} behind them was skipped" in remedy
+
+
+def test_a_warm_process_does_not_see_disorder_for_ever_after_a_stray_was_withdrawn_by_another(
+    sorter: StreamSorter,
+) -> None:
+    other = beside(sorter)
+    sorter.put_many([message(0), message(TIME)])
+    other.withdraw("q", TIME)
+    sorter.put_many([message(0)])
+    Sweeper(other).sweep()
+    counted: Counter[str] = Counter()
+    for seq in range(1, 9, 2):
+        counted.update(sorter.put_many([message(seq), message(seq + 1)]).out_of_order)
+        row = sorter.stores.cursors.get("q")
+        assert row is not None
+        assert row.waiting_since is None, "nothing waits"
+    assert counted == Counter()
+
+
+def test_a_repeat_that_sees_a_withdrawal_still_sees_what_else_waits(sorter: StreamSorter) -> None:
+    other = beside(sorter)
+    sorter.put_many([message(0), message(TIME), message(TIME + 7)])
+    other.withdraw("q", TIME)
+    sorter.put_many([message(0)])
+    assert sorter.put_many([message(1)]).out_of_order == {"q": 1}
