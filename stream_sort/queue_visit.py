@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
@@ -116,24 +116,47 @@ class QueueVisit:
 
     def _wait(self, cursor: Cursor, policy: GapPolicy, gap: Gap | None) -> None:
         """Count a queue that waits, and note its gap unless it is noted; without a message beyond it nobody waits."""
+        before = cursor.gap
         if gap is None:
+            if before is not None and self._cursors.note_gap(cursor, None):
+                self._tell_closed(before, cursor)
             return
         self.done.age = self._age(gap)
-        if length(gap.seqs) > self._max_gap and self._is_due(gap, policy):
+        if self._is_too_long(gap) and self._is_due(gap, policy):
             self._tell(GapEventKind.TOO_LONG, gap)
-        before = cursor.gap
+        gap = replace(gap, stray=self._stray_behind(gap, before))
         if gap == before or not self._cursors.note_gap(cursor, gap):
             return
-        self._tell_closed(before)
-        if before is None or gap.seqs.start >= before.seqs.stop:
+        if before is not None and self._is_same(gap, before):
+            return
+        self._tell_closed(before, cursor)
+        if before is None or before.stray != gap.seqs.stop:
             self._tell(GapEventKind.FOUND, gap)
+
+    def _is_too_long(self, gap: Gap) -> bool:
+        return length(gap.seqs) > self._max_gap
+
+    def _stray_behind(self, gap: Gap, before: Gap | None) -> int | None:
+        """Return what stands behind a gap too long that was found before, if it lies beyond this gap still."""
+        if before is None or before.withdrawals != gap.withdrawals or self._is_too_long(gap):
+            return None
+        return self._end_of_long(before) or before.stray
+
+    def _end_of_long(self, gap: Gap | None) -> int | None:
+        return gap.seqs.stop if gap is not None and self._is_too_long(gap) else None
+
+    def _is_same(self, gap: Gap, noted: Gap) -> bool:
+        """Return True if a gap is what is left of the noted one; a gap too long is known by its end."""
+        if self._is_too_long(gap) or self._is_too_long(noted):
+            return gap.seqs.stop == noted.seqs.stop
+        return noted.holds(gap)
 
     def _leave(self, cursor: Cursor, *, gave_up: bool) -> None:
         """Nothing waits any more: take the mark away, or leave that to the next sweep if gaps were just given up."""
         if not gave_up:
             self._clear(cursor)
         elif cursor.gap is not None and self._cursors.note_gap(cursor, None):
-            self._tell_closed(cursor.gap)
+            self._tell_closed(cursor.gap, cursor)
 
     def _clear(self, cursor: Cursor) -> None:
         """Put the mark in doubt, look once more, and only then take it away.
@@ -147,7 +170,7 @@ class QueueVisit:
             reach = self._advance()
             is_free = reach.beyond is None and not reach.cursor.is_marked
             if is_free and self._cursors.set_waiting(reach.cursor, None):
-                self._tell_closed(reach.cursor.gap)
+                self._tell_closed(reach.cursor.gap, reach.cursor)
 
     def _advance(self, is_short: Callable[[], bool] | None = None) -> Reach:
         steps = count()
@@ -157,9 +180,17 @@ class QueueVisit:
             self.done.advanced.append(reach.advance)
         return reach
 
-    def _tell_closed(self, before: Gap | None) -> None:
-        """Tell of a gap that an earlier sweep noted, unless it was still there when this visit began."""
-        if before is not None and self._first is not None and before.seqs.stop <= self._first + 1:
+    def _tell_closed(self, before: Gap | None, cursor: Cursor) -> None:
+        """Tell of a gap that an earlier sweep noted, unless it was still there when this visit began.
+
+        It is gone if the queue moved over it, or if what waited beyond it was withdrawn.
+        """
+        if before is None or self._first is None:
+            return
+        end = before.seqs.stop
+        given_up = (event.seqs.start < end for event in self.done.events if event.kind is GapEventKind.GIVEN_UP)
+        is_withdrawn = before.withdrawals != cursor.withdrawals and not any(given_up)
+        if end <= self._first + 1 or is_withdrawn:
             self._tell(GapEventKind.CLOSED, before)
 
     def _tell(self, kind: GapEventKind, gap: Gap) -> None:

@@ -17,12 +17,18 @@ class Gap:
     """A run of missing seqs, and when the oldest message beyond it arrived, in seconds since the epoch.
 
     `withdrawals` is the number of the queue's last withdrawal when this was measured: the oldest message may be one
-    that was withdrawn since.
+    that was withdrawn since. `stray` is the seq behind a gap too long to be skipped that lies beyond this one and was
+    found before it.
     """
 
     seqs: range
     since: float
     withdrawals: int = 0
+    stray: int | None = None
+
+    def holds(self, other: Gap) -> bool:
+        """Return True if all seqs of another gap are missing in this one."""
+        return self.seqs.start <= other.seqs.start and other.seqs.stop <= self.seqs.stop
 
 
 class GapEventKind(StrEnum):
@@ -39,7 +45,8 @@ class GapEvent:
     """One gap of a queue and what became of it; `age` is in seconds.
 
     `found`: a sweep sees for the first time that the queue waits at this gap. `closed`: a gap that was found is there
-    no more, because its messages came or somebody skipped them. `given_up`: the sweep skipped it, as the policy says.
+    no more, because its messages came, somebody skipped them, or withdrew what waited. `given_up`: the sweep skipped
+    it, as the policy says.
     `too_long`: it is due, but longer than a sweep may skip by itself.
     """
 

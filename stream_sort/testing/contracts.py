@@ -396,6 +396,9 @@ class CursorStoreContract:
         assert not stores.cursors.note_gap(replace(row, waiting_since=NOW + 1), gap)
         assert stores.cursors.note_gap(row, gap)
         assert stores.cursors.get("q") == replace(row, gap=gap)
+        before_a_stray = Gap(range(-2, 7), NOW, 3, MAX_SEQ)
+        assert stores.cursors.note_gap(row, before_a_stray)
+        assert stores.cursors.get("q") == replace(row, gap=before_a_stray)
         assert stores.cursors.note_gap(row, None)
         assert stores.cursors.get("q") == row
 

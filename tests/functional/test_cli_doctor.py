@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from stream_sort import StreamSorter
+from stream_sort import StreamSorter, Sweeper
 from stream_sort.cli import places
 from stream_sort.cli.checkup.standing import read_standings
 from stream_sort.cli.connection import connect
@@ -229,6 +229,16 @@ def test_a_policy_that_should_have_acted_asks_for_the_sweep(dynamo: Table) -> No
     long_ago.set_policy("ada", skip_after=60)
     waits = [one for one in findings() if one["area"] == "queues"]
     assert only(waits)[2].endswith("which should have acted by now: does the sweep run?")
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_gap_that_no_policy_skips_does_not_ask_for_the_sweep(dynamo: Table) -> None:
+    long_ago = StreamSorter(client=dynamo.client, clock=lambda: 1_000_000.0)
+    long_ago.put({"queue": "ada", "seq": 20_000})
+    long_ago.set_policy("ada", skip_after=60)
+    Sweeper(long_ago).sweep()
+    waits = [one for one in findings() if one["area"] == "queues"]
+    assert only(waits)[2].endswith("but no policy skips a gap of over 10,000 seqs")
 
 
 @pytest.mark.usefixtures("desk")

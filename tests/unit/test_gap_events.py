@@ -152,3 +152,68 @@ def test_a_callback_may_put_what_is_missing(sorter: StreamSorter) -> None:
     put(sorter, 0, 3)
     done = Sweeper(sorter, on_gap=lambda event: put(sorter, *event.seqs) if event.kind == "found" else None).sweep()
     assert (sorter.position("q"), done.callback_errors) == (3, [])
+
+
+STRAY = 10**12
+
+
+def names(listener: Listener) -> list[tuple[str, range]]:
+    return [(kind, seqs) for kind, _, seqs, _ in listener.told()]
+
+
+def test_gaps_before_a_stray_are_found_and_closed_once_each_and_the_stray_is_found_once(
+    sorter: StreamSorter, sweeper: Sweeper, listener: Listener
+) -> None:
+    put(sorter, 0, STRAY)
+    sweeper.sweep()
+    assert names(listener) == [("found", range(1, STRAY))]
+    put(sorter, 1, 4)
+    for _ in range(2):
+        sweeper.sweep()
+    assert names(listener) == [("found", range(2, 4))]
+    put(sorter, 2, 3)
+    for _ in range(2):
+        sweeper.sweep()
+    assert names(listener) == [("closed", range(2, 4))]
+    put(sorter, 7)
+    sweeper.sweep()
+    put(sorter, 6)
+    sweeper.sweep()
+    put(sorter, 5)
+    sweeper.sweep()
+    assert names(listener) == [("found", range(5, 7)), ("closed", range(5, 6))]
+
+
+def test_a_stray_that_came_unseen_behind_another_gap_is_found_when_the_queue_waits_for_it(
+    sorter: StreamSorter, sweeper: Sweeper, listener: Listener
+) -> None:
+    put(sorter, 0, STRAY, 2)
+    sweeper.sweep()
+    put(sorter, 1)
+    sweeper.sweep()
+    assert names(listener) == [("found", range(1, 2)), ("closed", range(1, 2)), ("found", range(3, STRAY))]
+
+
+@pytest.mark.parametrize("tombstones", [[], [9]], ids=["nothing else is stored", "a tombstone is left"])
+def test_a_gap_that_ends_by_a_withdrawal_is_closed_once(
+    sorter: StreamSorter, sweeper: Sweeper, listener: Listener, tombstones: list[int]
+) -> None:
+    put(sorter, 0, 5)
+    sorter.skip("q", tombstones)
+    sweeper.sweep()
+    assert names(listener) == [("found", range(1, 5))]
+    sorter.withdraw("q", 5)
+    for _ in range(3):
+        sweeper.sweep()
+    assert names(listener) == [("closed", range(1, 5))]
+
+
+def test_a_gap_that_a_withdrawal_makes_longer_is_found_as_it_is_now(
+    sorter: StreamSorter, sweeper: Sweeper, listener: Listener
+) -> None:
+    put(sorter, 0, 5, 9)
+    sweeper.sweep()
+    sorter.withdraw("q", 5)
+    for _ in range(2):
+        sweeper.sweep()
+    assert names(listener) == [("found", range(1, 5)), ("closed", range(1, 5)), ("found", range(1, 9))]

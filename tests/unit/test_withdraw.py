@@ -342,4 +342,4 @@ def test_a_repeat_that_sees_a_withdrawal_still_sees_what_else_waits(sorter: Stre
     sorter.put_many([message(0), message(TIME), message(TIME + 7)])
     other.withdraw("q", TIME)
     sorter.put_many([message(0)])
-    assert sorter.put_many([message(1)]).out_of_order == {"q": 1}
+    assert sorter.put_many([message(1), message(2)]).out_of_order == {"q": 2}

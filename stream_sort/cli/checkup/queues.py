@@ -8,6 +8,8 @@ from stream_sort.cli.checkup.finding import Finding, fail, some_of, warn
 from stream_sort.cli.choice import counted
 from stream_sort.cli.overview import lag_of
 from stream_sort.cli.reasons import age
+from stream_sort.core.gaps import length
+from stream_sort.core.policy import MAX_GAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from stream_sort.cli.connection import Connection
     from stream_sort.core.consumption import Checkpoint, Parked
     from stream_sort.core.policy import GapPolicy
+    from stream_sort.core.records import Cursor
 
 AREA, CONSUMERS = "queues", "consumers"
 # A consumer that has done nothing for so long, although something is released, has missed its wakes.
@@ -93,7 +96,7 @@ def _waiting(found: Standings, old_gap: float, connection: Connection) -> Iterat
         policy = row.policy or connection.sorter.options.gap_policy
         waited = found.now - (row.gap_since or found.now)
         told = f"{row.queue!r} has waited for seq {row.position + 1} for {age(waited)}; its policy is to {policy}"
-        each.append(warn(AREA, told + _overdue(policy, waited), connection.command("explain", row.queue)))
+        each.append(warn(AREA, told + _overdue(row, policy, waited), connection.command("explain", row.queue)))
     more = warn(AREA, f"{len(each):,} queues have waited for long in all", connection.command("status"))
     yield from some_of(each, more, _patient(found, old_gap, connection))
 
@@ -111,8 +114,10 @@ def _patient(found: Standings, old_gap: float, connection: Connection) -> str:
     return f"{told}{perhaps}, none for over {age(old_gap)}: {connection.command('status')}"
 
 
-def _overdue(policy: GapPolicy, waited: float) -> str:
+def _overdue(row: Cursor, policy: GapPolicy, waited: float) -> str:
     late = policy.skip_after is not None and waited > policy.skip_after + SLACK
+    if late and row.gap is not None and row.is_measured and length(row.gap.seqs) > MAX_GAP:
+        return f", but no policy skips a gap of over {MAX_GAP:,} seqs"
     return ", which should have acted by now: does the sweep run?" if late else ""
 
 

@@ -256,13 +256,14 @@ def count_is_old(cursor: Cursor) -> tuple[str, Wire]:
 def _gap(wire: Wire) -> Gap | None:
     """The gap that was noted on a row; None for what others made of it: then it is measured again."""
     with suppress(LookupError, TypeError, ValueError):
-        start, stop, since, withdrawals = (int(number["N"]) for number in wire[tables.GAP]["L"])
-        return Gap(range(start, stop), since / 1000, withdrawals)
+        start, stop, since, withdrawals, *stray = (int(number["N"]) for number in wire[tables.GAP]["L"])
+        return Gap(range(start, stop), since / 1000, withdrawals, stray[0] if stray else None)
     return None
 
 
 def _gap_wire(gap: Gap) -> dict[str, Any]:
-    return {"L": [_number(gap.seqs.start), _number(gap.seqs.stop), _time(gap.since), _number(gap.withdrawals)]}
+    numbers = [_number(gap.seqs.start), _number(gap.seqs.stop), _time(gap.since), _number(gap.withdrawals)]
+    return {"L": numbers if gap.stray is None else [*numbers, _number(gap.stray)]}
 
 
 def _policy(wire: Wire) -> GapPolicy | None:

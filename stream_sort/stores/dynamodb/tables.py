@@ -41,7 +41,7 @@ SHARE = RESERVED_PREFIX + "share"
 HOUR = RESERVED_PREFIX + "hour"
 WITHDRAWALS = RESERVED_PREFIX + "withdrawals"
 # The gap at which a sweep found the queue waiting: its first seq, the seq behind its last one, since when, and the
-# number of the last withdrawal then.
+# number of the last withdrawal then; and the seq behind a gap too long that was found before and lies beyond it.
 GAP = RESERVED_PREFIX + "gap"
 
 # Control: keys, and what the sparse index lists.
