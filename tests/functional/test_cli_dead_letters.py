@@ -329,8 +329,9 @@ def test_an_outage_during_a_redrive_loses_nothing(dead: DeadLetters, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(BaseClient, "_make_api_call", call)
-        told = Line().run("dead-letters", "redrive", "--all", *WHERE, "--yes", code=1)
-        assert "no way to the tables" in told.stderr
+        (left,) = redrive(code=1)
+        assert left["outcome"] == "left"
+        assert "no way to the tables" in left["error"]
     assert len(dead.visible()) == 1, "not hidden for long"
     assert redrive()[0]["outcome"] == "stored"
 
