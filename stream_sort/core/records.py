@@ -82,17 +82,9 @@ class Cursor:
     @property
     def in_doubt(self) -> bool:
         """Return True if the queue moved after it was marked, so that it may wait at another gap, or no more."""
-        return self.is_marked and not self.is_measured and self._moved_since_mark(0.0)
-
-    @property
-    def may_have_moved_on(self) -> bool:
-        """Return True if the queue may have moved after it was marked; clocks differ."""
-        return self._moved_since_mark(CLOCKS_DIFFER)
-
-    def _moved_since_mark(self, slack: float) -> bool:
-        if self.waiting_since is None or self.moved_at is None:
+        if not self.is_marked or self.is_measured or self.waiting_since is None or self.moved_at is None:
             return False
-        return self.moved_at > self.waiting_since - slack
+        return self.moved_at > self.waiting_since
 
     def next_mark(self, now: float) -> float:
         """A time for another mark: now, or just after the last one if the clock has not moved on."""

@@ -98,3 +98,14 @@ def test_a_list_of_all_reads_only_the_queues_from_which_something_was_withdrawn(
     assert [one["queue"] for one in desk.told("withdrawn", "list")] == ["ada"]
     assert len(dynamo.calls) - before < 6
     assert desk.told("withdrawn", "list", "--match", "b*") == []
+
+
+def test_a_stray_behind_skipped_seqs_is_explained_without_a_command_that_fails(desk: OperatorDesk) -> None:
+    desk.sorter.put_many({"queue": "eve", "seq": seq} for seq in (0, TIME))
+    desk.sorter.set_policy("eve", skip_after=0)
+    desk.sorter.skip("eve", [2])
+    said = desk.run("explain", "eve").stdout
+    assert "no policy skips a gap of over 10,000 seqs" in said
+    assert f"withdraw eve {TIME}" in said
+    desk.sorter.skip("eve", [TIME - 1])
+    assert "withdraw eve" not in desk.run("explain", "eve").stdout
