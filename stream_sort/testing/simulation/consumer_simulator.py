@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from stream_sort.testing.simulation.variant import Variant
 
 MAX_STEPS = 20_000
-# Whoever waits until a run without a limit is certainly over, waits for 15 minutes.
-MAX_ROUNDS = 60
+# Whoever waits until a run without a limit is certainly over, waits for 15 minutes; and a queue whose consumer did not
+# get on is nudged once an hour in the end.
+MAX_ROUNDS = 150
 # Between two sweeps of the rest: long enough for a consumer to be thought asleep.
 MINUTE = 70.0
 # What a process that dies alone had done until then.
