@@ -123,6 +123,9 @@ class ConsumerOracle:
             return
         if cursor is None or (row is None and cursor.position <= first_checkpoint(terms.start, cursor)):
             return
+        if row is None and not known.ready:
+            # Whoever set its first checkpoints died: where it starts is decided when it is woken for the next time.
+            return
         position = cursor.position
         if row is None:
             raise InvariantBroken("I8", f"{consumer} never looked at queue {queue!r}, which is at {position}")
