@@ -152,7 +152,8 @@ class Intake:
 
     def _store(self, arrivals: Mapping[Slot, Arrival], time: CallTime) -> dict[Slot, Answered]:
         answers: dict[Slot, Answered] = {}
-        for slots in _parts(list(arrivals)):
+        # Who has all the time there is waits for no part: the calls for all of them overlap.
+        for slots in _parts(list(arrivals), STORED_AT_ONCE if time.budget.is_limited else len(arrivals)):
             with time.once():
                 answers |= self._store_part(slots, arrivals, time)
             if error := hopeless_of(answers.values()):
@@ -161,7 +162,7 @@ class Intake:
         failed = [slot for slot, answer in answers.items() if isinstance(answer, StoreUnavailable)]
         # What is stored by now is to be released as well: that has half of the time that is left.
         rest = time.part(FOR_STORING)
-        for slots in _parts(failed):
+        for slots in _parts(failed, STORED_AT_ONCE):
             with rest.patiently():
                 answers |= self._store_part(slots, arrivals, rest)
         return answers
@@ -257,8 +258,8 @@ class Intake:
         return Status.LATE if there.is_tombstone else Status.DUPLICATE
 
 
-def _parts(slots: Sequence[Slot]) -> Iterator[Sequence[Slot]]:
-    return (slots[start : start + STORED_AT_ONCE] for start in range(0, len(slots), STORED_AT_ONCE))
+def _parts(slots: Sequence[Slot], size: int) -> Iterator[Sequence[Slot]]:
+    return (slots[start : start + size] for start in range(0, len(slots), max(1, size)))
 
 
 def _is_to_keep(there: Item | StreamSortError | None) -> bool:

@@ -124,7 +124,8 @@ def test_i7_advance_many_raises_what_no_queue_escapes_after_all_had_their_turn(
     assert (sorter.position("good"), sorter.position("last")) == (1, 1)
 
 
-def test_nothing_more_is_stored_once_the_store_said_no() -> None:
+@pytest.mark.parametrize(("time_left", "tried"), [(lambda: 60.0, [100]), (None, [500])])
+def test_nothing_more_is_stored_once_the_store_said_no(time_left: Any, tried: list[int]) -> None:
     sorter = StreamSorter.in_memory(in_flight=1)
     calls: list[int] = []
 
@@ -134,5 +135,5 @@ def test_nothing_more_is_stored_once_the_store_said_no() -> None:
 
     object.__setattr__(sorter.stores.items, "put_many", denied)
     with pytest.raises(AccessDenied, match="no PutItem"):
-        sorter.put_many(message(seq) for seq in range(500))
-    assert calls == [100]
+        sorter.put_many((message(seq) for seq in range(500)), time_left=time_left)
+    assert calls == tried
