@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo recording build deploy test lint fmt bench bench-spark load soak fuzz audit clean \
+.PHONY: help setup demo recording build deploy test test-quick lint fmt bench bench-spark load soak fuzz audit clean \
         build-StreamSortLayer dist/stream_sort.zip .java .browser
 
 PYTHON ?= python3
@@ -83,9 +83,15 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 # runs the app on a local AWS waits a lot.
 ALONE := tests/benchmarks tests/spark
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+# The second part runs even if the first fails: whoever waits for it wants to know all of it.
 test: setup .java .browser ## Run all tests
-	$(RUN) pytest -n $(WORKERS) --dist loadfile $(addprefix --ignore=,$(ALONE))
-	$(RUN) pytest $(ALONE)
+	failed=0; \
+	$(RUN) pytest -n $(WORKERS) --dist loadfile $(addprefix --ignore=,$(ALONE)) || failed=1; \
+	$(RUN) pytest $(ALONE) || failed=1; \
+	exit $$failed
+
+test-quick: setup ## Run what needs no AWS, local or emulated by a server: the inner loop
+	$(RUN) pytest -q -n logical tests/unit tests/properties tests/contract -k "not OnMoto and not OnMiniStack"
 
 lint: setup ## Check style, types and import rules
 	$(RUN) ruff check .

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from stream_sort.core.records import Cursor, CursorPage
     from stream_sort.core.watch import Watch
+    from stream_sort.errors import StreamSortError
     from stream_sort.ports import CursorStore
 
 # How many rows of the pass over all queues a look goes through; a table that has no more is read whole at every look.
@@ -31,17 +32,20 @@ MANY = 20_000
 class Rows:
     """The rows of a look; those `in_turn` are compared however long ago they moved.
 
-    `watch` is how far the pass got, and `through` says that it has come to its end.
+    `damaged` are queues whose rows cannot be read. `watch` is how far the pass got, and `through` says that it has come
+    to its end.
     """
 
     watch: Watch
     found: dict[str, Cursor] = field(default_factory=dict)
+    damaged: dict[str, StreamSortError] = field(default_factory=dict)
     in_turn: list[str] = field(default_factory=list)
     through: bool = False
 
-    def add(self, rows: Collection[Cursor]) -> None:
-        """Take rows in."""
-        self.found.update((row.queue, row) for row in rows)
+    def add(self, page: CursorPage, wanted: Collection[str] | None = None) -> None:
+        """Take rows in, all of a page or those that are wanted."""
+        self.found.update((row.queue, row) for row in page.rows if wanted is None or row.queue in wanted)
+        self.damaged.update(page.damaged)
 
 
 class ActivityReader:
@@ -67,7 +71,8 @@ class ActivityReader:
         elif _is_under_way_or_due(watch, now):
             self._go_on(rows, now, part)
         wanted = {*named, *(active or ())}.difference(rows.found)
-        rows.add(list(self._by_name(wanted, watch.total)))
+        for page in self._by_name(wanted, watch.total):
+            rows.add(page, wanted)
         return rows
 
     def _take_whole(self, rows: Rows, now: float) -> bool:
@@ -76,7 +81,7 @@ class ActivityReader:
         if page.next is not None:
             rows.watch = replace(rows.watch, total=None)
             return False
-        rows.add(page.rows)
+        rows.add(page)
         if _is_under_way_or_due(rows.watch, now):
             rows.watch = replace(rows.watch, place=None)
             _note_part(rows, page, now)
@@ -91,7 +96,7 @@ class ActivityReader:
             # No table knows such a place: the pass begins anew.
             rows.watch = replace(rows.watch, place=None)
             page = self._cursors.rows(None, limit)
-        rows.add(page.rows)
+        rows.add(page)
         _note_part(rows, page, now)
 
     def _active(self, since: float) -> list[str] | None:
@@ -105,15 +110,15 @@ class ActivityReader:
             page = self._cursors.active(since, page.next)
         return None
 
-    def _by_name(self, wanted: set[str], total: int | None) -> Iterator[Cursor]:
+    def _by_name(self, wanted: set[str], total: int | None) -> Iterator[CursorPage]:
         many = len(wanted) >= MANY if total is None else total <= len(wanted) * CHEAPER_BY_SCAN
         if not wanted or not many:
-            yield from self._cursors.rows_of(sorted(wanted))
+            yield self._cursors.rows_of(sorted(wanted))
             return
         start: Any = None
         while True:
             page = self._cursors.rows(start)
-            yield from (row for row in page.rows if row.queue in wanted)
+            yield page
             start = page.next
             if start is None:
                 return
@@ -128,7 +133,7 @@ def _note_part(rows: Rows, page: CursorPage, now: float) -> None:
     """Note that a part of the pass is read: its first one, if none was under way."""
     watch = rows.watch
     begins = watch.place is None
-    seen = len(page.rows) + (0 if begins else watch.seen)
+    seen = len(page.rows) + len(page.damaged) + (0 if begins else watch.seen)
     rows.in_turn = [row.queue for row in page.rows]
     rows.through = page.next is None
     rows.watch = replace(

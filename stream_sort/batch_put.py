@@ -15,12 +15,12 @@ from stream_sort.core.outcomes import Status
 from stream_sort.errors import StoreUnavailable, StreamSortError
 from stream_sort.hints import Hint
 from stream_sort.intake import out_of_time
-from stream_sort.queue_errors import raise_hopeless, tried
+from stream_sort.queue_errors import HOPELESS, hopeless_of, raise_hopeless, tried
 from stream_sort.releaser import Releaser
 from stream_sort.time_budget import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from stream_sort.advancer import Advancer
     from stream_sort.core.outcomes import PutResult
@@ -61,15 +61,23 @@ class BatchPut:
             result.count(outcome, document)
 
     def _begin(self, window: Window, queues: list[str], turns: Turns) -> Begun:
-        """Begin queues, each once; a queue whose turn does not come in time is not tried."""
+        """Begin queues, each once; a queue whose turn does not come in time is not tried.
+
+        Nor is any queue after one that met an error that none escapes: nothing is stored yet.
+        """
         seqs, intake = window.seqs(), self.intake
         budget = self.time.budget.part(FOR_BEGINNING)
+        hopeless: list[StreamSortError] = []
 
         def begin(queue: str) -> Hint | StreamSortError:
+            if hopeless:
+                return hopeless[0]
             call = partial(tried, queue, lambda: intake.begin(queue, seqs[queue], intake.learn(queue)))
             hint = turns.take(budget, call)
             if isinstance(hint, StoreUnavailable):
                 intake.hints.note_failing(queue)
+            elif isinstance(hint, HOPELESS):
+                hopeless.append(hint)
             return hint or out_of_time(queue)
 
         begun = dict(zip(queues, self.in_flight.map(begin, queues), strict=True))
@@ -77,24 +85,37 @@ class BatchPut:
         return begun
 
     def _serve(self, window: Window, begun: Begun, result: PutResult) -> None:
-        """Store and release the messages of queues that were begun; only then raise what no message escapes."""
+        """Store and release the messages of queues that were begun; only then raise what no message escapes.
+
+        Queues of which something could not be stored for now have their turn again when all others are released.
+        """
         window.hints.update(begun)
         self.intake.store_window(window, begun, self.time)
-        taken = window.taken(begun)
+        is_over = hopeless_of(window.outcomes.values()) is not None
+        stuck = set() if is_over else window.stuck(begun)
+        hopeless = [self._release(window, begun.keys() - stuck, result)]
+        if stuck:
+            self.intake.store_again(window, stuck, self.time)
+            hopeless.append(self._release(window, stuck, result))
+        raise_hopeless(hopeless)
+
+    def _release(self, window: Window, queues: Container[str], result: PutResult) -> StreamSortError | None:
+        """Release the messages of queues; return an error that no message escapes, if there is one."""
+        taken = window.taken(queues)
         size = max((message.size for message in window.messages_of(taken).values()), default=0)
         walks = {queue: self.advancer.walk(queue, own, size) for queue, own in taken.items()}
-        known = {queue: hint for queue in walks if isinstance(hint := begun[queue], Hint)}
+        known = {queue: hint for queue in walks if isinstance(hint := window.hints[queue], Hint)}
         reached = Releaser(self.advancer, self.in_flight, self.time).release(walks, known)
         rows = {queue: reach.cursor for queue, reach in reached.items() if isinstance(reach, Reach)}
         with self.time.at_the_end():
             self.intake.confirm_window(window, rows)
-        raise_hopeless([*window.outcomes.values(), *reached.values()])
         for queue, reach in reached.items():
             if isinstance(reach, Reach):
                 result.join(reach.advance, complete=reach.complete)
             else:
                 result.stalled.append((queue, reach))
         self._count_disorder(window, taken, reached, result)
+        return hopeless_of([*window.outcomes.values(), *reached.values()])
 
     def _count_disorder(
         self, window: Window, taken: Mapping[str, set[int]], reached: Reached, result: PutResult
@@ -102,10 +123,10 @@ class BatchPut:
         """Count the accepted messages that came after one with a higher seq, as far as this call saw that."""
         highest = {queue: _highest_of_others(reached[queue], own) for queue, own in taken.items()}
         for index, message in window.messages_of(taken).items():
-            if window.outcomes[index] is Status.ACCEPTED:
-                queue = message.queue
-                if message.seq < highest[queue]:
-                    result.out_of_order[queue] = result.out_of_order.get(queue, 0) + 1
+            queue, outcome = message.queue, window.outcomes[index]
+            if outcome is Status.ACCEPTED and message.seq < highest[queue]:
+                result.out_of_order[queue] = result.out_of_order.get(queue, 0) + 1
+            if outcome in {Status.ACCEPTED, Status.DUPLICATE}:
                 highest[queue] = max(highest[queue], message.seq)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from stream_sort.advancer import Limits
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
         max_advance: int
         window: int
         in_flight: int
+
+
+# What only a stack can say of its tables.
+FACTS = {"items_table", "cursor_table", "queue_key", "seq_key", "first_seq"}
 
 
 class StreamSorter(Sorter):
@@ -65,6 +69,39 @@ class StreamSorter(Sorter):
         """The sorter that the STREAM_SORT_* variables describe."""
         settings = Settings.from_env()
         return cls._wired(settings, _dynamodb(settings, client), clock)
+
+    @classmethod
+    def from_stack(  # noqa: PLR0913  # the public contract: each is a keyword with a default
+        cls,
+        name: str,
+        *,
+        region: str | None = None,
+        profile: str | None = None,
+        endpoint_url: str | None = None,
+        session: Any = None,
+        client: Any = None,
+        on_conflict: str = "report",
+        clock: Clock = time.time,
+        **tuning: Unpack[Tuning],
+    ) -> Self:
+        """Wire a sorter to the tables of a deployed stack, with the keys, first seq and gap policy that it has.
+
+        `name` is that of the CloudFormation stack; `local` is the local stack, if it is up and no other keyword says
+        where to look. CloudFormation is asked once, which takes the right cloudformation:DescribeStacks. `session` is
+        a boto3 session, `client` a boto3 dynamodb client that is used for the tables. The STREAM_SORT_* variables are
+        not read.
+        """
+        from stream_sort.accounts import named_stack  # noqa: PLC0415  # boto3 is loaded here, not by `import stream_sort`
+
+        access = {"region": region, "profile": profile, "endpoint_url": endpoint_url, "session": session}
+        stack, place = named_stack(name, **access, client=client)
+        own = _plain(tuning)
+        for setting in own.keys() & FACTS:
+            raise SettingsError(
+                f"{setting} is what the stack says; leave it out, or name the tables: StreamSorter(...)"
+            )
+        settings = replace(Settings.from_env(stack.variables()), on_conflict=on_conflict, **own)
+        return cls(**asdict(settings), client=client or place.dynamodb(settings), clock=clock)
 
     @classmethod
     def in_memory(

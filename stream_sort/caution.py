@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stream_sort.core.consumption import told
 from stream_sort.core.message import MIN_SEQ
-from stream_sort.core.precaution import is_overdue, is_precaution, precaution
+from stream_sort.core.precaution import is_overdue, is_precaution, precaution, under_way
 from stream_sort.errors import StreamSortError
 from stream_sort.place import EARLY
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 class Caution:
     """Takes precautions in one queue. A queue that gets on costs none.
 
+    What failed before is tried with a precaution, always: so failures and deaths of one message add up.
     A precaution counts as an attempt only for a message by itself: of several nobody knows which one it was. Where a
     run died of several they are tried one by one, each with a precaution of its own.
     """
@@ -69,15 +71,19 @@ class Caution:
         """
         now, alone = self._desk.clock(), len(seqs) == 1
         overdue = is_overdue(row, self._came_at(row, first), self._shift, now)
-        if not (overdue or row.seq < self._through or (alone and self._counts_always(row))):
+        if not (overdue or row.seq < self._through or (alone and self._counts_always(row, attempts))):
             return True
-        if alone and overdue and self._may_have_been_tried(row):
+        if alone and overdue and self._may_have_been_tried(row, attempts):
             self._suspect = seqs[0]
         deaths = 1 + (self._suspect == seqs[0])
+        trouble = self._place.trouble
         parked = precaution(row, seqs[0], attempts + deaths if alone else 0, self._shift, now)
+        if trouble is not None and trouble[1] == seqs[0]:
+            parked = replace(parked, error=under_way(told(trouble[0])))
         if not self._place.commit(row.seq, parked=parked):
             return False
-        noted = self._place.standing_row()
+        # A precaution gets nobody on: what went wrong before is still to be recorded.
+        noted, self._place.trouble = self._place.standing_row(), trouble
         # What is known of the message is what was known before; whatever comes of it replaces the precaution.
         self._place.row, self._taken = replace(noted, parked=row.parked), noted.version
         return True
@@ -89,15 +95,19 @@ class Caution:
             with suppress(StreamSortError):
                 self._place.commit(row.seq, parked=row.parked)
 
-    def _counts_always(self, row: Checkpoint) -> bool:
-        """Whether every try of a message by itself is noted: if it has only one, or a precaution of ours stands."""
-        return self._desk.terms.max_attempts == 1 or row.version == self._taken
+    def _counts_always(self, row: Checkpoint, attempts: int) -> bool:
+        """Whether a try of a message by itself is noted in any case: also while a precaution of ours stands."""
+        return self._is_always_noted(attempts) or row.version == self._taken
 
-    def _may_have_been_tried(self, row: Checkpoint) -> bool:
+    def _may_have_been_tried(self, row: Checkpoint, attempts: int) -> bool:
         """Whether somebody may have tried the message and left no note."""
-        if self._desk.terms.max_attempts == 1:
+        if self._is_always_noted(attempts):
             return False
         return row.parked is None or not (is_precaution(row.parked) or row.parked.next_try is None)
+
+    def _is_always_noted(self, attempts: int) -> bool:
+        """Whether nobody tries a message by itself without a note: it has only one attempt, or has failed before."""
+        return self._desk.terms.max_attempts == 1 or attempts > 0
 
     def _came_at(self, row: Checkpoint, first: Item) -> float:
         """When the first message that is due was stored: it was the one that its queue waited for.

@@ -131,6 +131,8 @@ class Consumer:
         letters = Letters(self._desk)
         shift = self._shift(time_left)
         for done, letter in enumerate(dead):
+            # In a long redrive, too, the registration is read again once a minute.
+            self._begin()
             if (time_left and time_left() < _reserve(shift)) or not letters.redrive(letter):
                 return done
         if len(stuck) == len(dead):

@@ -14,7 +14,7 @@ from stream_sort.core.batch import Batch
 from stream_sort.core.chunks import ChunkSize
 from stream_sort.core.consumption import is_blameless
 from stream_sort.core.ordering import run_through
-from stream_sort.core.precaution import Shift
+from stream_sort.core.precaution import Shift, ended
 from stream_sort.desk import hole
 from stream_sort.errors import (
     CursorLost,
@@ -22,6 +22,7 @@ from stream_sort.errors import (
     HandlerProblem,
     MissingItems,
     PartlyDone,
+    RowDamaged,
     StreamSortError,
     TransactionTooLarge,
     Trimmed,
@@ -30,6 +31,7 @@ from stream_sort.errors import (
 )
 from stream_sort.parking import Parking
 from stream_sort.place import Place
+from stream_sort.ports.time_limit import time_limit
 from stream_sort.verdict import verdict_of
 
 if TYPE_CHECKING:
@@ -101,11 +103,16 @@ class Delivery:
     def _recover(self, error: Exception) -> bool:
         """Record what ended the work, so that it holds up this queue alone; whether the run goes on."""
         try:
-            if isinstance(error, MissingItems | CursorLost | Trimmed):
+            if isinstance(error, MissingItems | CursorLost | Trimmed | RowDamaged):
                 return self._parking.park_damaged(error)
             if not isinstance(error, StreamSortError):
                 return self._parking.park_for_bug(named_error(self._wake.queue, error))
-            self._caution.take_back()
+            # The store failed just now: one more try, and the other queues have their turns.
+            with time_limit(lambda: 0.0):
+                if self._parking.tries and self._place.trouble is not None:
+                    # The handler failed, and that counts, whatever failed since.
+                    return self._parking.park(*self._place.trouble)
+                self._caution.take_back()
         except Exception as failure:  # noqa: BLE001  # as above
             return self.stop(failure)
         return self.stop(error)
@@ -156,7 +163,7 @@ class Delivery:
 
     def _deliver(self, row: Checkpoint) -> bool:
         if row.parked is not None and self._caution.was_the_last(row):
-            return self._parking.give_up(row.parked)
+            return self._parking.give_up(ended(row.parked))
         self._caution.heed(row, self._chunk)
         chunk = self._read(row)
         if not chunk:

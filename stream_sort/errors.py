@@ -40,6 +40,7 @@
     ├── LocalStackFailed         the local AWS did not come up
     ├── InternalError            a bug in stream_sort itself; it is recorded for one queue and stops no other
     └── SettingsError            the configuration cannot work
+        └── OtherKeys            a table has other keys than the settings name
 
 A message says what happened, with the values, and what to do. `retryable` on the class tells
 whether the same call may succeed later with nothing changed.
@@ -80,6 +81,7 @@ __all__ = [
     "NotParked",
     "NotReleased",
     "NotWithdrawn",
+    "OtherKeys",
     "PartlyDone",
     "QueueDamaged",
     "QueueExists",
@@ -383,9 +385,9 @@ class QueueDamaged(StreamSortError):
     def __init__(self, consumer: str, queue: str, seq: int, problem: str) -> None:
         super().__init__(
             f"consumer {consumer!r}, queue {queue!r}, seq {seq}: nothing was discarded. The queue is parked because it "
-            f"is damaged, and not because a message failed: {problem}. Repair it: put what is missing again, or, if it "
-            "is gone for good, reset the consumer past it; a lost cursor row needs stream-sort recover "
-            f"{quote(queue)}. The queue then goes on by itself, or at once with redrive({queue!r})"
+            f"is damaged, and not because a message failed: {problem}. Repair it: put what is missing again, mend what "
+            "cannot be read, or, if it is gone for good, reset the consumer past it; a lost cursor row needs "
+            f"stream-sort recover {quote(queue)}. The queue then goes on by itself, or at once with redrive({queue!r})"
         )
         self.consumer = consumer
         self.queue = queue
@@ -527,3 +529,11 @@ def named_error(queue: str, error: Exception) -> StreamSortError:
 
 class SettingsError(StreamSortError):
     """A configuration that cannot work."""
+
+
+class OtherKeys(SettingsError):
+    """A table whose own keys are not those that the settings name: another table, or other key names."""
+
+    def __init__(self, problem: str, *, table: str = "") -> None:
+        super().__init__(problem)
+        self.table = table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stream_sort.core.message import KeyNames, Message, same_value, take_message
 from stream_sort.core.outcomes import Status
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     Slot = tuple[str, int]
     Answered = Item | StreamSortError | None
+
+Job = TypeVar("Job")
 
 WINDOW_BYTES = 8 * 1024 * 1024
 WINDOW_SECONDS = 1.0
@@ -130,11 +132,37 @@ class Intake:
         yield window
 
     def store_window(self, window: Window, queues: Collection[str], time: CallTime) -> None:
-        """Store the messages of these queues of a window, and note the outcome of each.
+        """Store the messages of these queues of a window, each tried once, and note the outcome of each.
 
-        What fails is tried once, and again after all others; what has not had its turn when the time is over is not.
+        What has not had its turn when the time is over is not tried.
         """
+        # Who has all the time there is waits for no part: the calls for all of them overlap.
         messages = window.messages_of(queues)
+        with time.once():
+            self._store(window, messages, time, STORED_AT_ONCE if time.budget.is_limited else len(messages))
+
+    def store_again(self, window: Window, queues: Collection[str], time: CallTime) -> None:
+        """Store what could not be stored for now, with patience, and note the outcome of each."""
+        # What is stored by now is to be released as well: that has half of the time that is left.
+        rest = time.part(FOR_STORING)
+        messages = window.take_back(queues)
+        for indexes in _parts(list(messages), STORED_AT_ONCE):
+            with rest.patiently():
+                self._store(window, {index: messages[index] for index in indexes}, rest, STORED_AT_ONCE)
+
+    def _store(self, window: Window, messages: Mapping[int, Message], time: CallTime, size: int) -> None:
+        arrivals = self._arrivals(window, messages)
+        answers: dict[Slot, Answered] = {}
+        for slots in _parts(list(arrivals), size):
+            answers |= self._store_part(slots, arrivals, time)
+            if error := hopeless_of(answers.values()):
+                # It ends the call: nothing more is tried. What is stored is answered so, and released.
+                answers |= dict.fromkeys(arrivals.keys() - answers.keys(), error)
+                break
+        self._note_outcomes(window, messages, arrivals, answers, time)
+
+    def _arrivals(self, window: Window, messages: Mapping[int, Message]) -> dict[Slot, Arrival]:
+        """Return what is to be stored, and note the outcome of what is not."""
         arrivals: dict[Slot, Arrival] = {}
         for index, message in messages.items():
             hint = window.hints[message.queue]
@@ -146,26 +174,7 @@ class Intake:
                 window.outcomes[index] = arrival
             else:
                 arrivals.setdefault((message.queue, message.seq), arrival)
-        answers = self._store(arrivals, time)
-        with time.patiently():
-            self._note_outcomes(window, messages, arrivals, answers)
-
-    def _store(self, arrivals: Mapping[Slot, Arrival], time: CallTime) -> dict[Slot, Answered]:
-        answers: dict[Slot, Answered] = {}
-        # Who has all the time there is waits for no part: the calls for all of them overlap.
-        for slots in _parts(list(arrivals), STORED_AT_ONCE if time.budget.is_limited else len(arrivals)):
-            with time.once():
-                answers |= self._store_part(slots, arrivals, time)
-            if error := hopeless_of(answers.values()):
-                # It ends the call: nothing more is tried. What is stored is answered so, and released.
-                return dict.fromkeys(arrivals, error) | answers
-        failed = [slot for slot, answer in answers.items() if isinstance(answer, StoreUnavailable)]
-        # What is stored by now is to be released as well: that has half of the time that is left.
-        rest = time.part(FOR_STORING)
-        for slots in _parts(failed, STORED_AT_ONCE):
-            with rest.patiently():
-                answers |= self._store_part(slots, arrivals, rest)
-        return answers
+        return arrivals
 
     def _store_part(
         self, slots: Sequence[Slot], arrivals: Mapping[Slot, Arrival], time: CallTime
@@ -187,12 +196,16 @@ class Intake:
         messages: Mapping[int, Message],
         arrivals: Mapping[Slot, Arrival],
         answers: Mapping[Slot, Answered],
+        time: CallTime,
     ) -> None:
         stuck: dict[str, StreamSortError] = {}
         for index, message in messages.items():
             slot = (message.queue, message.seq)
             if index not in window.outcomes:
-                answer = stuck.get(message.queue, answers[slot]) if _is_to_keep(answers[slot]) else answers[slot]
+                answer = answers[slot]
+                if _is_to_keep(answer):
+                    # To keep a late message is a call of its own.
+                    answer = out_of_time(message.queue) if time.is_over() else stuck.get(message.queue, answer)
                 outcome = self._outcome(message, arrivals[slot], answer)
                 if isinstance(outcome, StoreUnavailable):
                     stuck[message.queue] = outcome
@@ -258,8 +271,8 @@ class Intake:
         return Status.LATE if there.is_tombstone else Status.DUPLICATE
 
 
-def _parts(slots: Sequence[Slot], size: int) -> Iterator[Sequence[Slot]]:
-    return (slots[start : start + size] for start in range(0, len(slots), max(1, size)))
+def _parts(jobs: Sequence[Job], size: int) -> Iterator[Sequence[Job]]:
+    return (jobs[start : start + size] for start in range(0, len(jobs), max(1, size)))
 
 
 def _is_to_keep(there: Item | StreamSortError | None) -> bool:

@@ -36,8 +36,8 @@ class Watched:
     `forgotten` is how many lagging queues there are beyond those that are remembered until the next look. `dropped`
     says, by consumer, that there were some before, since when, and how long the longest was: `lag` is not below that
     until a pass over all queues has found no more of them. `left` is how many queues there was no time for. `failed` is
-    what went wrong, by consumer; without `whole`, some lag is not known. `damaged` are queues of which a row of the
-    control table cannot be read: they are left out.
+    what went wrong, by consumer; without `whole`, some lag is not known. `damaged` are queues of which a row cannot
+    be read: they are left out.
     """
 
     lag: Counter[str] = field(default_factory=Counter)
@@ -147,7 +147,7 @@ class LagFinder:
         self.compared[name] = view.asked
         runs = view.is_running(now)
         # One that cannot be read is looked at again at every look, and told of, until it can be.
-        kept = dict.fromkeys(view.damaged) | (dict.fromkeys(view.old) if view.failed else {})
+        kept = dict.fromkeys((*view.damaged, *self._look.rows.damaged, *(view.old if view.failed else ())))
         for row, there in view.read:
             kept.pop(row.queue, None)
             if there is None and not view.consumer.ready:

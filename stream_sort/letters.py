@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.core.batch import Batch
 from stream_sort.core.consumption import is_blameless, told
-from stream_sort.core.precaution import ENDED
+from stream_sort.core.precaution import last_error, under_way
 from stream_sort.desk import hole
 from stream_sort.errors import (
     CheckpointConflict,
@@ -51,9 +51,9 @@ class Letters:
         no fault of the message is no attempt, and the note is taken back; should that fail, too, it is counted.
         """
         batch = self._batch(letter)
-        noted = replace(letter, attempts=letter.attempts + 1, error=ENDED)
-        self._settle(letter, noted)
+        noted = replace(letter, attempts=letter.attempts + 1, error=under_way(last_error(letter.error)))
         try:
+            self._settle(letter, noted)
             return self._try(letter, noted, batch)
         except (StoreUnavailable, StoreMisconfigured):
             with suppress(StreamSortError):

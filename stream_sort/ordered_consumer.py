@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from stream_sort.bootstrap import StreamSorter
 from stream_sort.consumer import Consumer, Pace
@@ -11,14 +12,27 @@ from stream_sort.core.consumption import check_consumer, check_start
 from stream_sort.desk import Desk, Terms
 from stream_sort.errors import SettingsError, shown
 from stream_sort.registrar import Registrar
-from stream_sort.settings import ConsumerSettings
+from stream_sort.settings import PREFIX, ConsumerSettings, Settings
 from stream_sort.sorter import Sorter
 from stream_sort.verdict import check_handler, no_handler
 from stream_sort.wakers import Nudger
 
 if TYPE_CHECKING:
+    from typing import TypedDict
+
     from stream_sort.ports import Waker
     from stream_sort.verdict import Handler
+
+    class Delivery(TypedDict, total=False):
+        """How a consumer delivers; see OrderedConsumer."""
+
+        batch_size: int
+        max_attempts: int
+        on_poison: str
+        start: str | int
+        retry_queue_url: str
+        waker: Waker
+        pace: Pace
 
 
 class OrderedConsumer(Consumer):
@@ -93,6 +107,38 @@ class OrderedConsumer(Consumer):
             start=given.start,
             retry_queue_url=given.retry_queue_url,
         )
+
+    @classmethod
+    def from_stack(  # noqa: PLR0913  # the public contract: each is a keyword with a default
+        cls,
+        stack: str,
+        handler: Handler | None = None,
+        *,
+        consumer: str | None = None,
+        region: str | None = None,
+        profile: str | None = None,
+        endpoint_url: str | None = None,
+        session: Any = None,
+        client: Any = None,
+        **own: Unpack[Delivery],
+    ) -> Self:
+        """Wire a consumer to the tables of a deployed stack; where to look is said as for StreamSorter.from_stack.
+
+        It is the consumer that the stack has (its parameter Consumer, `process` by default), with its batch size,
+        attempts, poison policy and start, unless they are given. That one and the stack's own function share a
+        checkpoint: each message goes to one of them. Take another name, `consumer`, for a reader of your own.
+        """
+        from stream_sort.accounts import named_stack  # noqa: PLC0415  # boto3 is loaded here, not by `import stream_sort`
+
+        access = {"region": region, "profile": profile, "endpoint_url": endpoint_url, "session": session}
+        found, place = named_stack(stack, **access, client=client)
+        known = found.variables()
+        if PREFIX + "CONTROL_TABLE" not in known:
+            raise SettingsError(f"stack {stack!r}: it has no output ControlTable; is it a stack of stream_sort?")
+        settings, given = Settings.from_env(known), asdict(ConsumerSettings.from_env(known))
+        sorter = StreamSorter(**asdict(settings), client=client or place.dynamodb(settings))
+        name = given.pop("consumer")
+        return cls(consumer or name, handler, sorter=sorter, **{**given, **own})
 
     @property
     def asked_start(self) -> str:

@@ -50,13 +50,14 @@ class Parking:
         """
         row, now = self._place.standing_row(), self._desk.clock()
         attempts = self.attempts(row, seq)
-        self.tries, self._afresh = 0, False
         if is_blameless(error):
-            return self._set_aside(parked_in_outage(row, seq, error, attempts, now))
-        parked = parked_by(row, seq, error, attempts, now)
-        if parked.attempts >= limit:
-            return self.give_up(parked)
-        return self._set_aside(parked)
+            goes_on = self._set_aside(parked_in_outage(row, seq, error, attempts, now))
+        else:
+            parked = parked_by(row, seq, error, attempts, now)
+            goes_on = self.give_up(parked) if attempts >= limit else self._set_aside(parked)
+        # Not before it is recorded: whoever cannot record it tries again.
+        self.tries, self._afresh = 0, False
+        return goes_on
 
     def give_up(self, parked: Parked) -> bool:
         """A message had its last attempt."""
@@ -65,7 +66,10 @@ class Parking:
         return self._set_aside(replace(parked, next_try=None))
 
     def park_damaged(self, error: StreamSortError) -> bool:
-        """Park a queue with a hole or without a cursor. It is tried again for ever: only a repair gets it past."""
+        """Park a queue with a hole, an unreadable row or no cursor; try it again for ever: only a repair gets it past.
+
+        Where the consumer's own row cannot be read nothing can be noted: the sweep names the queue until it can be.
+        """
         row = self._recorded_row()
         if row is None:
             return self._place.end("failed", error)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stream_sort.core.consumption import Checkpoint, Served, first_checkpoint
+from stream_sort.core.consumption import Checkpoint, Commit, Served, first_checkpoint
 from stream_sort.core.message import MIN_SEQ
-from stream_sort.errors import CheckpointConflict, CursorLost
+from stream_sort.errors import CheckpointConflict, CursorLost, StoreUnavailable
+from stream_sort.ports.time_limit import time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,12 +92,29 @@ class Place:
         """Move on, on condition that nobody else did; a write of our own that was sent twice is ours."""
         old = self.standing_row()
         new = old.moved(seq, self._run, self._desk.clock(), parked)
-        commit = self._desk.control.commit(old, new, effects, dead)
+        commit = self._put(old, new, effects, dead)
         if commit.put(new):
             self.row, self.trouble = new, None
             return True
         self.give_way(commit.checkpoint)
         return False
+
+    def _put(self, old: Checkpoint, new: Checkpoint, effects: Sequence[Effect], dead: DeadLetter | None) -> Commit:
+        """Write a row; if there is no answer, once more.
+
+        If the first one was written, the second finds it and is that; if it is under way still, it finds the second and
+        changes nothing. Where neither is answered, later writes go by another name: what these wrote may yet be found,
+        and must not pass for theirs.
+        """
+        try:
+            return self._desk.control.commit(old, new, effects, dead)
+        except StoreUnavailable:
+            with time_limit(lambda: 0.0):
+                try:
+                    return self._desk.control.commit(old, new, effects, dead)
+                except StoreUnavailable:
+                    self._run = self._desk.new_run()
+                    raise
 
     def give_way(self, there: Checkpoint | None) -> None:
         """Another run moved on: stop here, or go on from the row as it stands now, unless that is parked."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from stream_sort.errors import SettingsError, StoreMisconfigured, StreamSortError, named_error
+from stream_sort.errors import (
+    OtherKeys,
+    SettingsError,
+    StoreMisconfigured,
+    StreamSortError,
+    TableNotFound,
+    named_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -13,6 +20,8 @@ Answer = TypeVar("Answer")
 
 # No message of a call escapes these, so they end it; but not before what is stored by then was released or marked.
 HOPELESS = (StoreMisconfigured, SettingsError)
+# Of these, a table that is not there or is none of ours: nothing is stored in it, so there is nothing to release.
+WRONG_TABLE = (TableNotFound, OtherKeys)
 
 
 def tried(queue: str, call: Callable[[], Answer]) -> Answer | StreamSortError:

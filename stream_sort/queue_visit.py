@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
-from stream_sort.core.gaps import Gap, GapEvent, GapEventKind, length
+from stream_sort.core.gaps import Gap, GapEvent, GapEventKind, length, runs_of
 from stream_sort.core.records import Tombstones
 from stream_sort.gap_age import GapWalk
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stream_sort.advancer import Reach
     from stream_sort.core.outcomes import Advance
     from stream_sort.core.policy import GapPolicy
-    from stream_sort.core.records import Cursor
+    from stream_sort.core.records import Cursor, Item
     from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
 
@@ -44,22 +44,38 @@ class Visited:
 
 
 class QueueVisit:
-    """One visit to one queue. Stopped anywhere, it leaves a state from which the next one goes on."""
+    """One visit to one queue. Stopped anywhere, it leaves a state from which the next one goes on.
+
+    One that failed may be run again: what it did before stays told, and is told once. What is never run again, because
+    its process died, is told by nobody: the slots tell it.
+    """
 
     def __init__(self, sorter: Sorter, queue: str, now: float, max_gap: int) -> None:
         self._sorter = sorter
         self._items = sorter.stores.items
         self._cursors = sorter.stores.cursors
-        self._queue = queue
+        self.queue = queue
         self._now = now
         self._max_gap = max_gap
         self._first: int | None = None
+        # Gaps that were being filled when an earlier run failed: it is not known which of them are.
+        self._tried: list[Gap] = []
+        # A gap that was being noted when an earlier run failed, and what is to be told if it is.
+        self._noting: tuple[Gap, list[GapEvent]] | None = None
+        self._is_short: Callable[[], bool] = lambda: False
         self.done = Visited()
 
     def run(self, is_short: Callable[[], bool]) -> None:
         """Do what is due; `is_short` tells when there is no time left to give up more."""
-        reach = self._advance(is_short)
-        self._first = reach.cursor.position
+        self._is_short = is_short
+        self.done.age, self.done.error, self.done.complete = None, None, True
+        self._tell_tried()
+        reach = self._advance()
+        if self._noting is not None and self._noting[0] == reach.cursor.gap:
+            self.done.events += self._noting[1]
+        self._noting = None
+        if self._first is None or not self.done.events:
+            self._first = reach.cursor.position
         gave_up = False
         for _ in range(MAX_WALKS):
             cursor = reach.cursor
@@ -68,18 +84,18 @@ class QueueVisit:
             policy = cursor.policy or self._sorter.options.gap_policy
             walk = self._walk(cursor, policy)
             known = self._known(cursor, range(cursor.position + 1, reach.beyond), policy)
-            if known is not None or not self._give_up(cursor, walk, policy, is_short):
+            if known is not None or not self._give_up(cursor, walk, policy):
                 self._wait(cursor, policy, known or walk.left)
                 return
             gave_up = True
-            reach = self._advance(is_short)
+            reach = self._advance()
             if is_short():
                 break
         if reach.complete and reach.beyond is None:
             self._leave(reach.cursor, gave_up=gave_up)
         else:
             # There was no time to release or to measure it, or it never ends.
-            self.done.age, self.done.complete = 0.0, False
+            self._stop_short()
 
     def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
         return GapWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
@@ -91,7 +107,7 @@ class QueueVisit:
             return None
         return None if self._is_due(gap, policy) and length(head) <= self._max_gap else gap
 
-    def _give_up(self, cursor: Cursor, walk: GapWalk, policy: GapPolicy, is_short: Callable[[], bool]) -> bool:
+    def _give_up(self, cursor: Cursor, walk: GapWalk, policy: GapPolicy) -> bool:
         """Put tombstones into the gaps that are due; False if none is."""
         gaps = walk.due()
         is_any = False
@@ -99,39 +115,75 @@ class QueueVisit:
             is_any = True
             batch = [first, *_up_to(gaps, TOMBSTONES_AT_ONCE - length(first.seqs))]
             self._fill(cursor, batch, f"{REASON}{policy}")
-            if is_short():
+            if self._is_short():
                 break
         return is_any
 
     def _fill(self, cursor: Cursor, gaps: list[Gap], reason: str) -> None:
+        self._tried = gaps
         seqs = chain.from_iterable(gap.seqs for gap in gaps)
         filled: set[int] = set()
         while chunk := tuple(islice(seqs, TOMBSTONES_AT_ONCE)):
-            tombstones = Tombstones(self._queue, chunk, reason, cursor.position)
+            tombstones = Tombstones(self.queue, chunk, reason, cursor.position)
             filled.update(self._items.skip(tombstones, self._sorter.clock()))
+        self._tried = []
         for gap in gaps:
             # What came in at the last moment is not given up.
             if not filled.isdisjoint(gap.seqs):
                 self._tell(GapEventKind.GIVEN_UP, gap)
 
+    def _tell_tried(self) -> None:
+        """Tell of what an earlier run filled before it failed; what is left of a gap is told when it is filled."""
+        self.done.events += [event for gap in self._tried for event in self._given_up(gap)]
+        self._tried = []
+
+    def _given_up(self, gap: Gap) -> list[GapEvent]:
+        """Return the seqs of a gap that a policy gave up, as their slots show."""
+        filled = (slot.seq for slot in self._slots(gap.seqs) if (slot.skipped or "").startswith(REASON))
+        return [self._event(GapEventKind.GIVEN_UP, replace(gap, seqs=seqs)) for seqs in runs_of(filled)]
+
+    def _slots(self, seqs: range) -> Iterator[Item]:
+        after, more = seqs.start - 1, True
+        while more and after < seqs.stop - 1:
+            page = self._items.arrivals(self.queue, after, seqs.stop - 1 - after)
+            for slot in page.items:
+                if slot.seq >= seqs.stop:
+                    return
+                yield slot
+                after = slot.seq
+            more = page.more
+
     def _wait(self, cursor: Cursor, policy: GapPolicy, gap: Gap | None) -> None:
         """Count a queue that waits, and note its gap unless it is noted; without a message beyond it nobody waits."""
         before = cursor.gap
         if gap is None:
-            if before is not None and self._cursors.note_gap(cursor, None):
-                self._tell_closed(before, cursor)
+            if before is not None:
+                self._forget(cursor)
             return
         self.done.age = self._age(gap)
+        self._note(cursor, replace(gap, stray=self._stray_behind(gap, before)))
         if self._is_too_long(gap) and self._is_due(gap, policy):
             self._tell(GapEventKind.TOO_LONG, gap)
-        gap = replace(gap, stray=self._stray_behind(gap, before))
-        if gap == before or not self._cursors.note_gap(cursor, gap):
+
+    def _note(self, cursor: Cursor, gap: Gap) -> None:
+        """Note a gap unless it is noted, and tell what is new about it."""
+        before = cursor.gap
+        if gap == before:
             return
-        if before is not None and self._is_same(gap, before):
-            return
-        self._tell_closed(before, cursor)
-        if before is None or before.stray != gap.seqs.stop:
-            self._tell(GapEventKind.FOUND, gap)
+        is_other = before is None or not self._is_same(gap, before)
+        events = self._closed(before, cursor) if is_other else []
+        if before is None or (is_other and before.stray != gap.seqs.stop):
+            events.append(self._event(GapEventKind.FOUND, gap))
+        self._noting = gap, events
+        if self._cursors.note_gap(cursor, gap):
+            self.done.events += events
+        self._noting = None
+
+    def _forget(self, cursor: Cursor) -> None:
+        """Forget the gap that is noted, and tell what became of it."""
+        closed = self._closed(cursor.gap, cursor)
+        if self._cursors.note_gap(cursor, None):
+            self.done.events += closed
 
     def _is_too_long(self, gap: Gap) -> bool:
         return length(gap.seqs) > self._max_gap
@@ -155,8 +207,8 @@ class QueueVisit:
         """Nothing waits any more: take the mark away, or leave that to the next sweep if gaps were just given up."""
         if not gave_up:
             self._clear(cursor)
-        elif cursor.gap is not None and self._cursors.note_gap(cursor, None):
-            self._tell_closed(cursor.gap, cursor)
+        elif cursor.gap is not None:
+            self._forget(cursor)
 
     def _clear(self, cursor: Cursor) -> None:
         """Put the mark in doubt, look once more, and only then take it away.
@@ -168,33 +220,41 @@ class QueueVisit:
             return
         if cursor.waiting_since is not None:
             reach = self._advance()
-            is_free = reach.beyond is None and not reach.cursor.is_marked
-            if is_free and self._cursors.set_waiting(reach.cursor, None):
-                self._tell_closed(reach.cursor.gap, reach.cursor)
+            if not reach.complete:
+                self._stop_short()
+            if reach.beyond is None and not reach.cursor.is_marked:
+                closed = self._closed(reach.cursor.gap, reach.cursor)
+                if self._cursors.set_waiting(reach.cursor, None):
+                    self.done.events += closed
 
-    def _advance(self, is_short: Callable[[], bool] | None = None) -> Reach:
+    def _stop_short(self) -> None:
+        self.done.age, self.done.complete = 0.0, False
+
+    def _advance(self) -> Reach:
         steps = count()
-        stop = None if is_short is None else lambda: next(steps) >= STEPS_AT_LEAST and is_short()
-        reach = self._sorter.reach(self._queue, is_over=stop)
+        reach = self._sorter.reach(self.queue, is_over=lambda: next(steps) >= STEPS_AT_LEAST and self._is_short())
         if reach.advance.moved:
             self.done.advanced.append(reach.advance)
         return reach
 
-    def _tell_closed(self, before: Gap | None, cursor: Cursor) -> None:
-        """Tell of a gap that an earlier sweep noted, unless it was still there when this visit began.
+    def _closed(self, before: Gap | None, cursor: Cursor) -> list[GapEvent]:
+        """Return what became of a gap that an earlier sweep noted; nothing if it was still there when this visit began.
 
         It is gone if the queue moved over it, or if what waited beyond it was withdrawn.
         """
         if before is None or self._first is None:
-            return
+            return []
         end = before.seqs.stop
         given_up = (event.seqs.start < end for event in self.done.events if event.kind is GapEventKind.GIVEN_UP)
         is_withdrawn = before.withdrawals != cursor.withdrawals and not any(given_up)
-        if end <= self._first + 1 or is_withdrawn:
-            self._tell(GapEventKind.CLOSED, before)
+        is_gone = is_withdrawn or end <= self._first + 1
+        return [self._event(GapEventKind.CLOSED, before)] if is_gone else []
 
     def _tell(self, kind: GapEventKind, gap: Gap) -> None:
-        self.done.events.append(GapEvent(kind, self._queue, gap.seqs, self._age(gap)))
+        self.done.events.append(self._event(kind, gap))
+
+    def _event(self, kind: GapEventKind, gap: Gap) -> GapEvent:
+        return GapEvent(kind, self.queue, gap.seqs, self._age(gap))
 
     def _age(self, gap: Gap) -> float:
         return max(0.0, self._now - gap.since)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stream_sort.core.consumption import LATEST, Checkpoint, Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from stream_sort.inflight import InFlight
     from stream_sort.ports import Clock, ControlStore, CursorStore
@@ -81,7 +81,7 @@ class Registrar:
     def _set_checkpoints(self, there: Subscription, add: Callable[[Subscription], Subscription]) -> None:
         page = self._cursors.queues()
         while True:
-            self._in_flight.map(lambda queue: self._set_checkpoint(there, queue), list(page.queues))
+            self._in_flight.map(lambda queue: self._set_checkpoint(there, queue), self._without(there, page.queues))
             if page.next is None:
                 break
             page = self._cursors.queues(page.next)
@@ -90,6 +90,14 @@ class Registrar:
                 # Somebody else is through: a queue without a checkpoint may be a new one by now.
                 return
         self._control.make_ready(there)
+
+    def _without(self, there: Subscription, queues: Sequence[str]) -> list[str]:
+        """Name the queues in which a consumer has no checkpoint, not even one that cannot be read.
+
+        Many are asked for at once: so a pass that was killed when its time was over gets further the next time.
+        """
+        found = self._control.readable_checkpoints(there.name, list(queues))
+        return [queue for queue in queues if queue not in found.rows and queue not in found.damaged]
 
     def _set_checkpoint(self, there: Subscription, queue: str) -> None:
         """A queue that has not begun is a new one, and may yet be opened elsewhere.

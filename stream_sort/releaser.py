@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import InternalError, StoreUnavailable, StreamSortError
-from stream_sort.queue_errors import HOPELESS, tried
+from stream_sort.queue_errors import HOPELESS, WRONG_TABLE, tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,13 +49,22 @@ class Releaser:
     def _turn(
         self, walks: Mapping[str, Walk], queues: Iterable[str], hints: Mapping[str, Hint]
     ) -> dict[str, Reach | StreamSortError | None]:
-        """Let each queue make some moves; None for one that has more to release."""
+        """Let each queue make some moves; None for one that has more to release.
+
+        None is tried after one that met a table that is not there: all queues share their tables.
+        """
+        wrong: list[StreamSortError] = []
 
         def go_on(queue: str) -> Reach | StreamSortError | None:
+            if wrong:
+                return wrong[0]
             walk = walks[queue]
             end = walk.moves + (MOVES_A_TURN if walk.moves else FIRST_MOVES)
             is_over = lambda: walk.moves >= end or self.time.is_over()  # noqa: E731  # for this turn only
-            return tried(queue, lambda: self.advancer.go_on(walk, hints.get(queue), is_over))
+            reach = tried(queue, lambda: self.advancer.go_on(walk, hints.get(queue), is_over))
+            if isinstance(reach, WRONG_TABLE):
+                wrong.append(reach)
+            return reach
 
         jobs = list(queues)
         return dict(zip(jobs, self.in_flight.map(go_on, jobs), strict=True))
@@ -70,7 +79,9 @@ class Releaser:
         with self.time.at_the_end():
             marked = self.in_flight.map(partial(self._leave, walks), left)
             # These stay errors, so that somebody hears of them.
-            self.in_flight.map(partial(self._leave, walks), self._standing(walks, done, (*HOPELESS, InternalError)))
+            failed = self._standing(walks, done, (*HOPELESS, InternalError))
+            lost = [queue for queue in failed if not isinstance(done[queue], WRONG_TABLE)]
+            self.in_flight.map(partial(self._leave, walks), lost)
         return done | dict(zip(left, marked, strict=True))
 
     def _leave(self, walks: Mapping[str, Walk], queue: str) -> Reach | StreamSortError:

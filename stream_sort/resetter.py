@@ -142,10 +142,10 @@ class Resetter:
     def _pages(self) -> Iterator[list[Cursor]]:
         cursors = self.desk.sorter.stores.cursors
         page = cursors.rows()
-        yield list(page.rows)
+        yield list(page.whole())
         while page.next is not None:
             page = cursors.rows(page.next)
-            yield list(page.rows)
+            yield list(page.whole())
 
 
 def _is_active(there: Checkpoint | None, now: float) -> bool:

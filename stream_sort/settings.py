@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self, get_type_hints
 
+from stream_sort.core.durations import seconds_in
 from stream_sort.errors import SettingsError, shown
 
 if TYPE_CHECKING:
@@ -150,4 +151,10 @@ def _read(variable: str, text: str, kind: type) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise SettingsError(f"{variable} is {text!r}; it must be {'a whole ' if kind is int else 'a '}number") from None
+        must_be = "a whole number"
+    if kind is float:
+        # The only numbers that need not be whole are times.
+        if (seconds := seconds_in(text)) is not None:
+            return seconds
+        must_be = "a number of seconds, or a duration such as 30s, 5m or 1h"
+    raise SettingsError(f"{variable} is {text!r}; it must be {must_be}")

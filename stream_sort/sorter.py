@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from stream_sort.core.withdrawal import Withdrawal
     from stream_sort.ports import Clock, Stores
+    from stream_sort.window import Window
 
 SKIP_CHUNK = 100
 MAX_REASON_BYTES = 256
@@ -144,12 +145,19 @@ class Sorter:
         result = PutResult()
         batch = BatchPut(self._intake, self._advancer, self._in_flight, self._call_time(time_left))
         for window in self._intake.windows(messages, self._options.window):
+            self._check_items(window)
             batch.put(window, result)
         if result.conflicts and self._options.raise_conflicts:
             first = result.conflicts[0]
             keys = self._options.keys
             raise SequenceConflict(first[keys.queue], first[keys.seq], result=result)
         return result
+
+    def _check_items(self, window: Window) -> None:
+        """Meet a wrong items table before each queue's cursor row is read; a single queue soon meets it itself."""
+        queues = window.seqs()
+        if len(queues) > 1:
+            self._stores.check_items(next(iter(queues)))
 
     def advance(self, queue: str) -> Advance:
         """Release what is contiguous; for when a writer died, or items were written by other means."""

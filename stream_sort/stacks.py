@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import CredentialsError, SettingsError, StoreUnavailable
+from stream_sort.errors import AccessDenied, CredentialsError, SettingsError, StoreUnavailable, StreamSortError
 from stream_sort.settings import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# What the local stack is called, while it is up and nothing says that AWS is meant.
+LOCAL = "local"
 # Outputs and parameters of the template that a reader of its tables must know, by the variable that says the same.
 OUTPUTS = {"ITEMS_TABLE": "ItemsTable", "CURSOR_TABLE": "CursorTable", "CONTROL_TABLE": "ControlTable"}
 PARAMETERS = {
@@ -19,7 +21,43 @@ PARAMETERS = {
     "FIRST_SEQ": "FirstSeq",
     "GAP_POLICY": "GapPolicy",
     "CONSUMER": "Consumer",
+    "START": "Start",
+    "BATCH_SIZE": "BatchSize",
+    "MAX_ATTEMPTS": "MaxAttempts",
+    "ON_POISON": "OnPoison",
 }
+# A stack without these is not ours; a control table is asked for where it is needed.
+NEEDED = ("ItemsTable", "CursorTable")
+BEING_MADE = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
+FAILED = ("CREATE_FAILED", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
+# As the query protocol has it; the others' code for a throttle is in the table of errors.
+THROTTLED = "Throttling"
+GOING = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How whoever asks for a stack gives what an error speaks of: as options of a command, or as keywords."""
+
+    stack: str = "--stack {}"
+    region: str = "--region"
+    profile: str = "--profile"
+    profile_value: str = "--profile {}"
+    endpoint_url: str = "--endpoint-url"
+    tables: str = "--items-table and --cursor-table"
+    local: str = "leave out --stack"
+
+
+OPTIONS = Spelling()
+KEYWORDS = Spelling(
+    "stack {!r}",
+    "region=",
+    "profile=",
+    "profile={}",
+    "endpoint_url=",
+    "StreamSorter(items_table=..., cursor_table=...)",
+    "name it 'local'",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +75,73 @@ class Stack:
         return {PREFIX + name: value for name, value in told.items() if value}
 
 
-def deployed_stack(name: str, cloudformation: Any) -> Stack:
-    """The stack of that name, as CloudFormation knows it; SettingsError if it has none, or one that is not ours."""
-    from botocore.exceptions import (  # noqa: PLC0415  # who asks for no stack needs no AWS
-        BotoCoreError,
-        ClientError,
-        ConnectionError,  # noqa: A004  # its name there
-        HTTPClientError,
-        NoCredentialsError,
-    )
+def deployed_stack(name: str, cloudformation: Any, spelling: Spelling = OPTIONS) -> Stack:
+    """Return the stack of that name, as CloudFormation knows it.
 
+    Raises SettingsError if there is none, it is not ours, or it has no tables: it failed, or is being deleted. A stack
+    of which an update is under way or rolled back has the tables it had.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # who asks for no stack needs no AWS
+
+    subject = spelling.stack.format(name)
     try:
         told = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
-    except ClientError as error:
-        why, where = error.response["Error"]["Message"], cloudformation.meta.region_name
-        raise SettingsError(f"--stack {name}: {why} (region {where}); is it --region or --profile?") from error
-    except (HTTPClientError, ConnectionError) as error:
-        told = f"--stack {name}: {error}; is it the right --region or --endpoint-url, and reachable from here?"
-        raise StoreUnavailable(told) from error
-    except NoCredentialsError as error:
-        told = f"--stack {name}: no AWS credentials are found; give --profile, or set AWS_PROFILE, or log in"
-        raise CredentialsError(told) from error
-    except BotoCoreError as error:
-        raise SettingsError(f"--stack {name}: {str(error).rstrip('.')}; check it, --region and --profile") from error
+    except (ClientError, BotoCoreError) as error:
+        raise _translated(error, subject, cloudformation.meta.region_name, spelling) from error
+    _check_status(subject, name, told.get("StackStatus", ""))
     outputs = {one["OutputKey"]: one["OutputValue"] for one in told.get("Outputs", [])}
     parameters = {one["ParameterKey"]: one["ParameterValue"] for one in told.get("Parameters", [])}
-    if "ItemsTable" not in outputs:
-        raise SettingsError(f"--stack {name}: it has no output ItemsTable; is it a stack of stream_sort?")
+    for output in NEEDED:
+        if output not in outputs:
+            raise SettingsError(f"{subject}: it has no output {output}; is it a stack of stream_sort?")
     return Stack(name, outputs, parameters)
+
+
+def _check_status(subject: str, name: str, status: str) -> None:
+    aws = "aws cloudformation"
+    if status in BEING_MADE:
+        wait = f"{aws} wait stack-create-complete --stack-name {name}"
+        raise StoreUnavailable(f"{subject}: it is still being created ({status}); wait for it: {wait}")
+    if status in FAILED:
+        why = f"{aws} describe-stack-events --stack-name {name}"
+        raise SettingsError(
+            f"{subject}: it could not be created ({status}), and has no tables to rely on. See why: {why}; "
+            "then delete it and deploy it again"
+        )
+    if status in GOING:
+        raise SettingsError(f"{subject}: it is deleted, or about to be ({status}); deploy it again, or name another")
+
+
+def _translated(error: Exception, subject: str, region: str, spelling: Spelling) -> StreamSortError:
+    """Return our error for one of CloudFormation's; its code decides, its text only where the code says too little."""
+    from botocore.exceptions import ClientError, NoCredentialsError  # noqa: PLC0415  # as above
+
+    from stream_sort.stores.dynamodb.errors import (  # noqa: PLC0415
+        CREDENTIAL_CODES,
+        CREDENTIAL_ERRORS,
+        DENIED_CODES,
+        code_of,
+        is_retryable,
+        said_of,
+    )
+
+    code, said = code_of(error), said_of(error) or str(error).rstrip(".")
+    facts = {"operation": "DescribeStacks", "code": code, "said": said_of(error)}
+    login = f"give {spelling.profile}, or set AWS_PROFILE, or log in"
+    if isinstance(error, NoCredentialsError):
+        return CredentialsError(f"{subject}: no AWS credentials are found; {login}", **facts)
+    if code in CREDENTIAL_CODES or isinstance(error, CREDENTIAL_ERRORS):
+        return CredentialsError(f"{subject}: no usable AWS credentials: {said}; {login} again", **facts)
+    if code in DENIED_CODES:
+        right = f"not allowed to call cloudformation:DescribeStacks in {region}"
+        ways = f"add it to the policy of whoever runs this, or name the tables: {spelling.tables}"
+        return AccessDenied(f"{subject}: {right}; {ways}. AWS says: {said}", **facts)
+    if is_retryable(error) or code == THROTTLED:
+        where = f"is it the right {spelling.region} or {spelling.endpoint_url}, and reachable from here?"
+        again = "the same call can be made again" if isinstance(error, ClientError) else where
+        return StoreUnavailable(f"{subject}: {said}; {again}", **facts)
+    if code == "ValidationError" and said.endswith("does not exist"):
+        said = f"there is no stack of that name in {region}"
+    else:
+        said += f" (region {region})"
+    return SettingsError(f"{subject}: {said}; check the name, {spelling.region} and {spelling.profile}")

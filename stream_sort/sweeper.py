@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.gaps import GapEvent, GapEventKind
 from stream_sort.core.message import check_seq
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.times import is_time
-from stream_sort.errors import CursorLost, InvalidInput, StreamSortError, named_error, shown
-from stream_sort.ports.time_limit import time_limit
+from stream_sort.errors import InvalidInput, StoreUnavailable, StreamSortError, named_error, shown
 from stream_sort.queue_visit import QueueVisit
-from stream_sort.row_ages import row_ages
+from stream_sort.row_ages import RowAges, since_measured
 from stream_sort.sorter import Sorter
+from stream_sort.visits import FOR_COUNTING, FOR_TELLING, FOR_WAKING, Allowance, Visits, batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,12 +24,9 @@ if TYPE_CHECKING:
     from stream_sort.ports import Lagging
     from stream_sort.queue_visit import Visited
 
-# Marks may lie a moment ahead: clocks differ, and no two marks of a queue are the same.
-AHEAD = 1.0
-# How many queues are taken from the listing at once.
-AT_ONCE = 50
-# The shares of its time that a sweep keeps: for waking consumers, and then for telling what it did.
-FOR_WAKING, FOR_TELLING = 0.5, 0.1
+# Marks may lie ahead: by what the clock of a writer was ahead, and then so do all later ones of that queue, because no
+# two are the same and they go one way only.
+AHEAD = 100 * 366 * 86_400.0
 # The share that is left for nudges and for telling when all time for finding out who sleeps is used up.
 FOR_NUDGES = 0.3
 STRIDE = 7_919
@@ -91,21 +86,10 @@ class Sweep:
         self.complete = self.complete and visited.complete
         self.looked_at += 1
 
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """The seconds a sweep has in all, and whom to ask how many are left; it has all the time where nobody is to ask."""
-
-    ask: Callable[[], float] | None
-    whole: float
-
-    def is_short(self, share: float) -> bool:
-        """Return True if less than a share of the whole is left."""
-        return self.ask is not None and self.ask() < share * self.whole
-
-    def but(self, share: float) -> float:
-        """Return the seconds left before only a share of the whole is."""
-        return math.inf if self.ask is None else self.ask() - share * self.whole
+    def add_failed(self, failed: Iterable[tuple[str, StreamSortError]]) -> None:
+        """Note queues that failed, each once."""
+        told = {queue for queue, _ in self.failed}
+        self.failed += [(queue, error) for queue, error in failed if queue not in told]
 
 
 class Sweeper:
@@ -116,6 +100,7 @@ class Sweeper:
     """
 
     visit = QueueVisit
+    visits = Visits
 
     def __init__(
         self,
@@ -184,70 +169,78 @@ class Sweeper:
 
     def _look_after(self, queues: Iterable[str] | None, now: float, time: Allowance, done: Sweep) -> None:
         marked = queues is None
-        chosen = _names(lambda start: self._cursors.waiting(now + AHEAD, start)) if queues is None else queues
+        chosen = self._marked(now) if queues is None else queues
         if time.ask is not None:
-            chosen = list(chosen)
+            with time.keeping(FOR_WAKING):
+                chosen = list(chosen)
+        visits = self.visits(self._sorter, time, now, marked=marked)
         seen: set[str] = set()
-        for batch in _batches(_turned(chosen, now) if isinstance(chosen, list) else chosen):
-            visits = self._sorter.in_flight.map(lambda queue: self._attempt(queue, now, time, marked=marked), batch)
-            for queue, visited in zip(batch, visits, strict=True):
-                if visited is not None:
-                    seen.add(queue)
-                    done.take(queue, visited)
-                    self._call_back(visited.events, time, done)
-            if None in visits:
-                self._count_others([queue for queue in chosen if queue not in seen], now, time, done, marked=marked)
-                break
+        try:
+            for batch in batches(_turned(chosen, now) if isinstance(chosen, list) else chosen):
+                made = visits.make([self.visit(self._sorter, queue, now, self._max_gap) for queue in batch])
+                seen.update(visit.queue for visit in made)
+                self._take((visit for visit in made if visit.done.error is None), time, done)
+                if len(made) < len(batch):
+                    self._count_others([queue for queue in chosen if queue not in seen], now, time, done, marked=marked)
+                    break
+        finally:
+            # Also if the rest of the queues could not be listed.
+            self._take(visits.again(), time, done)
+
+    def _marked(self, now: float) -> Iterator[str]:
+        """Name each queue that is marked as waiting, once: one that is marked anew meanwhile is listed again."""
+        seen: set[str] = set()
+        for queue in _names(lambda start: self._cursors.waiting(now + AHEAD, start)):
+            if queue not in seen:
+                seen.add(queue)
+                yield queue
+
+    def _take(self, visits: Iterable[QueueVisit], time: Allowance, done: Sweep) -> None:
+        for visit in visits:
+            done.take(visit.queue, visit.done)
+            self._call_back(visit.done.events, time, done)
 
     def _count_others(self, queues: list[str], now: float, time: Allowance, done: Sweep, *, marked: bool) -> None:
         """Count the queues for which there was no time: the figures of a part would rise and fall with each turn."""
         done.complete = False
-        ages = row_ages(self._cursors, queues, now, lambda: time.is_short(FOR_TELLING), marked=marked)
+        rows = RowAges(self._cursors, now, lambda: time.is_short(FOR_COUNTING), marked)
+        with time.keeping(FOR_COUNTING):
+            ages = rows.of(queues, since_measured)
         done.waiting += ages
         done.gap_ages |= ages
-
-    def _attempt(self, queue: str, now: float, time: Allowance, *, marked: bool) -> Visited | None:
-        """Visit a queue, listed as waiting if `marked`; None if there is no time for it."""
-        if time.is_short(FOR_WAKING):
-            return None
-        visit = self.visit(self._sorter, queue, now, self._max_gap)
-        try:
-            visit.run(lambda: time.is_short(FOR_WAKING))
-        except Exception as error:  # noqa: BLE001  # I7: also a bug of ours is the trouble of its own queue only
-            visit.done.error = named_error(queue, error)
-            if visit.done.age is None and not isinstance(error, CursorLost | InvalidInput):
-                visit.done.age = self._age_of_failed(queue, now, marked=marked)
-        return visit.done
-
-    def _age_of_failed(self, queue: str, now: float, *, marked: bool) -> float | None:
-        """Return for how long a queue has waited, by its row; 0 if that cannot be read either, None if it does not."""
-        try:
-            row = self._cursors.get(queue)
-        except Exception:  # noqa: BLE001  # the error that counts is recorded already
-            return 0.0 if marked else None
-        if row is None or row.waiting_since is None:
-            return None
-        return max(0.0, now - (row.gap_since or now))
 
     def _wake(self, now: float, time: Allowance, done: Sweep) -> None:
         """Nudge the queues of sleeping consumers; after the gaps, whose policies need no control table."""
         try:
-            with time_limit(lambda: time.but(FOR_NUDGES)):
+            with time.keeping(FOR_NUDGES):
                 queues = list(self._lagging.lagging(now)) if self._lagging else []
         except Exception as error:  # noqa: BLE001  # I7: what the sweep did so far is not lost for it
             done.watch_error = named_error("(all)", error)
             return
-        for batch in _batches(_turned(queues, now)):
+        calls = time.calls(FOR_TELLING, self._sorter.options.deadline)
+        failed: dict[str, StreamSortError] = {}
+        with calls.once():
+            self._nudge_all(_turned(queues, now), failed, time, done)
+        unavailable = [queue for queue, error in failed.items() if isinstance(error, StoreUnavailable)]
+        with calls.patiently():
+            self._nudge_all(unavailable, failed, time, done)
+        done.add_failed(failed.items())
+        with time.keeping(FOR_TELLING):
+            self._settle(done)
+
+    def _nudge_all(self, queues: list[str], failed: dict[str, StreamSortError], time: Allowance, done: Sweep) -> None:
+        """Nudge queues while there is time, and note those that failed."""
+        for batch in batches(queues):
             answers = self._sorter.in_flight.map(lambda queue: self._nudge(queue, time), batch)
             for queue, answer in zip(batch, answers, strict=True):
-                if answer is True:
+                if isinstance(answer, StreamSortError):
+                    failed[queue] = answer
+                elif answer:
+                    failed.pop(queue, None)
                     done.nudged.append(queue)
-                elif isinstance(answer, StreamSortError):
-                    done.failed.append((queue, answer))
             if False in answers:
                 done.complete = False
                 break
-        self._settle(done)
 
     def _settle(self, done: Sweep) -> None:
         """Tell whoever named the queues which of them were nudged, and note what it could not look at."""
@@ -258,7 +251,7 @@ class Sweeper:
         except Exception as error:  # noqa: BLE001  # I7, as above
             done.watch_error = named_error("(all)", error)
         done.watch_error = done.watch_error or getattr(self._lagging, "problem", None)
-        done.failed += getattr(self._lagging, "damaged", ())
+        done.add_failed(getattr(self._lagging, "damaged", ()))
 
     def _nudge(self, queue: str, time: Allowance) -> bool | StreamSortError:
         """Nudge a queue; False if there is no time for it."""
@@ -298,12 +291,6 @@ def _turned(queues: list[str], now: float) -> list[str]:
     """The same queues from another one on, every second another."""
     start = int(now) * STRIDE % len(queues) if queues else 0
     return queues[start:] + queues[:start]
-
-
-def _batches(queues: Iterable[str]) -> Iterator[list[str]]:
-    line = iter(queues)
-    while batch := list(islice(line, AT_ONCE)):
-        yield batch
 
 
 def _check(sorter: object, lagging: object, on_gap: object) -> None:

@@ -87,6 +87,7 @@ class Watcher:
         before = self._before()
         parked = {one.name: self._parked(one.name, now) for one in consumers}
         look, after = self._look(before, consumers, _some(parked), now)
+        self.watched.damaged.update(look.rows.damaged)
         finder = LagFinder(self._control, look, self.watched)
         left = finder.find(consumers, parked)
         self.watched.left += len(left)

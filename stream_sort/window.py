@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import same_value
 from stream_sort.core.outcomes import Status
-from stream_sort.errors import StreamSortError, Trimmed
-from stream_sort.queue_errors import HOPELESS
+from stream_sort.errors import StoreUnavailable, StreamSortError, Trimmed
+from stream_sort.hints import Hint
+from stream_sort.queue_errors import HOPELESS, WRONG_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from stream_sort.core.message import Message
-    from stream_sort.hints import Hint
 
 Outcome = Status | StreamSortError
 
@@ -41,16 +41,32 @@ class Window:
         """The messages of some queues, by their indexes."""
         return {index: message for index, message in self.messages.items() if message.queue in queues}
 
+    def stuck(self, queues: Container[str]) -> set[str]:
+        """Return those of these queues that were begun and have a message that could not be stored for now."""
+        return {
+            message.queue
+            for index, message in self.messages_of(queues).items()
+            if isinstance(self.outcomes[index], StoreUnavailable) and isinstance(self.hints[message.queue], Hint)
+        }
+
+    def take_back(self, queues: Container[str]) -> dict[int, Message]:
+        """Return the messages of these queues that could not be stored for now; they have no outcome then."""
+        found = self.messages_of(queues)
+        failed = {index: one for index, one in found.items() if isinstance(self.outcomes[index], StoreUnavailable)}
+        for index in failed:
+            del self.outcomes[index]
+        return failed
+
     def taken(self, queues: Container[str]) -> dict[str, set[int]]:
         """For each of these queues that is to be advanced, the seqs whose slots are known to be taken.
 
         A trimmed message may be a repeat, whose first writer died before it looked on: its queue is advanced, too. So
-        is that of a message whose store ended the call: it may be stored.
+        is that of a message whose store ended the call: it may be stored, unless there is no table to store it in.
         """
         seqs: dict[str, set[int]] = {}
         for index, message in self.messages_of(queues).items():
             outcome = self.outcomes[index]
-            if isinstance(outcome, (Status, Trimmed, *HOPELESS)):
+            if isinstance(outcome, (Status, Trimmed, *HOPELESS)) and not isinstance(outcome, WRONG_TABLE):
                 seqs.setdefault(message.queue, set()).update({message.seq} if isinstance(outcome, Status) else ())
         return seqs
 

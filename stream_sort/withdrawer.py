@@ -100,9 +100,10 @@ class Withdrawer:
         """
         lowest, skipped = seq, None
         while lowest > position + 1:
-            found = self.items.page(queue, max(position, lowest - 1 - PAGE), lowest - 1, PAGE).items
+            # Not their documents: one that cannot be read is stored all the same.
+            found = self.items.arrivals(queue, max(position, lowest - 1 - PAGE), PAGE).items
             before = lowest
-            for item in reversed(found):
+            for item in reversed([item for item in found if item.seq < before]):
                 if item.seq != lowest - 1:
                     break
                 lowest = item.seq

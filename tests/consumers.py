@@ -78,6 +78,11 @@ def fail() -> None:
     raise StoreUnavailable("out of reach")
 
 
+def fail_twice(store: Interrupted, method: str = "commit") -> list[Callable[[], object]]:
+    """What happens when it is so for longer: what is tried once more fails again."""
+    return [lambda: store.before.update({method: [fail]}), fail]
+
+
 class Office:
     """One sorter in memory, one clock, and any number of consumers with what they work with."""
 

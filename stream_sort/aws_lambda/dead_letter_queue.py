@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # What SQS takes for text, and how SQS says that it does not take this one.
 TEXT = re.compile("[\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
 REFUSALS = ("InvalidParameterValue", "InvalidMessageContents")
+TOO_LARGE = 413
 LONGEST_REASON = 1_000
 
 
@@ -63,10 +64,16 @@ class DeadLetterQueue:
         try:
             self._client.send_message(QueueUrl=self._url, MessageBody=body, MessageAttributes=attributes)
         except ClientError as error:
-            if error.response["Error"]["Code"].rpartition(".")[2] not in REFUSALS or facts["encoding"] == "none":
+            if not _is_refusal(error) or facts["encoding"] == "none":
                 raise
             return False
         return True
+
+
+def _is_refusal(error: ClientError) -> bool:
+    """Whether SQS will never take this body; the way to it may not even take the request."""
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return status == TOO_LARGE or error.response["Error"]["Code"].rpartition(".")[2] in REFUSALS
 
 
 def _body(data: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from stream_sort.aws_lambda import telemetry as metrics
 from stream_sort.aws_lambda.clock import time_left_of
 from stream_sort.aws_lambda.redrives import Redriving, redrive, wanted_by
-from stream_sort.aws_lambda.wakes import batch_response
+from stream_sort.aws_lambda.wakes import batch_response, comes_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -44,7 +44,8 @@ class Process:
     """Serves the queues that an event names.
 
     A queue that fails is parked and holds up no other one, and no shard. Only if its failure cannot be recorded is the
-    record reported back, and Lambda sends it again; when that goes for all of them, the error is raised.
+    record reported back, and Lambda sends it again; when that goes for all of them, the error is raised. A queue with a
+    row that somebody has to mend first is logged.
     """
 
     def __init__(self, consumer: Woken, reader: WakeReader, telemetry: Telemetry) -> None:
@@ -108,6 +109,7 @@ class Process:
             told = {"seq": parked.seq, "attempts": parked.attempts, "next_try": parked.next_try, "error": parked.error}
             logger.error("queue parked", extra=facts | told)
         elif served.ended == "failed":
-            logger.error("queue failed, reported back", extra=facts | {"error": str(served.error)})
+            text = "queue failed, reported back" if comes_again(served) else "queue failed, and must be mended first"
+            logger.error(text, extra=facts | {"error": str(served.error)})
         else:
             (logger.info if served.delivered else logger.debug)("queue served", extra=facts)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.core.consumption import Wake
 from stream_sort.core.json_text import loads
 from stream_sort.core.message import check_queue
-from stream_sort.errors import InvalidInput
+from stream_sort.errors import InvalidInput, RowDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,12 +87,21 @@ def batch_response(wakes: Sequence[Wake], served: Sequence[Served]) -> dict[str,
 
     If that goes for all of them, or a failed one has no record with a name, the error is raised: all come again.
     """
-    failed = {one.queue: one.error for one in served if one.ended == "failed"}
+    failed = {one.queue: one.error for one in served if comes_again(one)}
     nameless = any(wake.queue in failed and not wake.records for wake in wakes)
     if failed and (nameless or len(failed) == len(served)):
         raise next(error for error in failed.values() if error is not None)
     names = [name for wake in wakes if wake.queue in failed for name in wake.records]
     return {"batchItemFailures": [{"itemIdentifier": name} for name in names]}
+
+
+def comes_again(served: Served) -> bool:
+    """Return True if a queue failed, and its records are to be sent again.
+
+    Not those of a queue with a row that cannot be read: they would hold up their shard, and nothing else is gained. A
+    sweep tells of it until the row is mended, and wakes the queue then.
+    """
+    return served.ended == "failed" and not isinstance(served.error, RowDamaged)
 
 
 def _table_of(arn: object) -> str | None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stream_sort.accounts import Place, find_stack, local_hint
+from stream_sort.cli.local_hints import refuse_dead_stack
 from stream_sort.cli.output import plain_errors, shell_word
-from stream_sort.cli.places import Place, find_stack, local_hint
 from stream_sort.errors import CursorLost, InvalidInput, SettingsError
 from stream_sort.settings import PREFIX, Settings, variables
 from stream_sort.stacks import OUTPUTS, Stack
@@ -146,6 +147,9 @@ def _connection(stack: Stack, place: Place, given: Mapping[str, str], elsewhere:
     known = stack.variables() | dict(given)
     for name in ("ITEMS_TABLE", "CURSOR_TABLE"):
         if PREFIX + name not in known:
+            if not elsewhere:
+                # The local stack is meant then.
+                refuse_dead_stack()
             needed = f"{_option_of(name)} (or {PREFIX}{name})"
             raise SettingsError(f"which tables? Give --stack NAME, or {needed}{local_hint(elsewhere)}")
     return Connection(

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, moment, some_of
+from stream_sort.cli.command_group import CommandGroup
 from stream_sort.cli.connection import Connection, NoConsumers, connected
-from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
-from stream_sort.cli.moments import seconds_of, time_of
+from stream_sort.cli.letters import Queue, check_no_consumers
+from stream_sort.cli.moments import duration_of, time_of
 from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_json, say, show_table, tell
 from stream_sort.cli.overview import consumers_of, cursor_rows, lag_of, require_known
+from stream_sort.cli.tables import tabled
 from stream_sort.core.consumption import EARLIEST, LATEST
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, shown
 
@@ -31,7 +33,8 @@ ToTime = Annotated[
     typer.Option("--to-time", metavar="TIME", help="What arrived since then: 2026-11-01T12:00Z, with a time zone."),
 ]
 ByDuration = Annotated[
-    str | None, typer.Option("--by-duration", metavar="DURATION", help="What arrived in so long: 90s, 15m, 2h, 1d12h.")
+    str | None,
+    typer.Option("--by-duration", metavar="DURATION", help="What arrived in so long: 30s, 5m, 1h, 7d, 1d12h."),
 ]
 Retired = Annotated[bool, typer.Option("--retired", help="Those that were retired, too.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
@@ -59,6 +62,7 @@ class Reader:
 
 @consumers.command("list")
 @connected
+@tabled
 def list_consumers(connection: Connection, *, retired: Retired = False, as_json: Json = False) -> None:
     """Show all consumers, and how far each is.
 
@@ -81,6 +85,7 @@ def list_consumers(connection: Connection, *, retired: Retired = False, as_json:
 
 @consumers.command()
 @connected
+@tabled
 def reset(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queues: Queues = None,
@@ -105,6 +110,7 @@ def reset(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort consumers reset ada --consumer billing --to earliest --dry-run
     """
+    check_no_consumers(connection, queues or ())
     if [to, by, to_time, by_duration].count(None) != 3:  # noqa: PLR2004  # all but one
         raise InvalidInput("give one of --to earliest|latest|SEQ, --by N, --to-time TIME and --by-duration DURATION")
     time = _time(connection, to_time, by_duration)
@@ -161,7 +167,7 @@ def retire(
 
 def add_commands(app: typer.Typer) -> None:
     """Make them commands of the command line: a group, and trim by itself."""
-    app.add_typer(consumers, name="consumers")
+    app.add_typer(consumers, name="consumers", cls=CommandGroup)
     app.command()(trim)
 
 
@@ -224,7 +230,9 @@ def _time(connection: Connection, to_time: str | None, by_duration: str | None) 
     """
     now = connection.sorter.clock()
     if by_duration is not None:
-        return max(0.0, now - seconds_of(by_duration))
+        if not (seconds := duration_of(by_duration, "--by-duration")):
+            raise InvalidInput(f"--by-duration {shown(by_duration)} is no time at all; give a duration above 0")
+        return max(0.0, now - seconds)
     if to_time is None:
         return None
     if (time := time_of(to_time)) > now:

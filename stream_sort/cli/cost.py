@@ -13,7 +13,10 @@ import typer
 from stream_sort.cli.costing.model import Load, monthly
 from stream_sort.cli.costing.prices import AS_OF, MILLION, PRICES, REGION, Terms, bill, prices_of
 from stream_sort.cli.costing.work import Work
+from stream_sort.cli.moments import amount_in
 from stream_sort.cli.output import Json, plain_errors, print_json, say, show_table
+from stream_sort.cli.tables import tabled
+from stream_sort.core.durations import DAY, MILLISECOND, MINUTE
 from stream_sort.errors import InvalidInput, shown
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ class Sink(StrEnum):
 
 def add_commands(app: typer.Typer) -> None:
     """Make it a command of the command line."""
-    app.command()(cost)
+    app.command()(tabled(cost))
 
 
 def cost(  # noqa: PLR0913  # each is an option
@@ -55,12 +58,12 @@ def cost(  # noqa: PLR0913  # each is an option
     shuffled: Annotated[int, typer.Option(metavar="N", help="So many of a queue come mixed up; 1 is in order.")] = 1,
     consumers: Annotated[int, typer.Option(metavar="N", help="Who reads all queues.")] = 1,
     batch_size: Annotated[int, typer.Option(metavar="N", help="Messages a consumer gets at once.")] = 100,
-    sweep_minutes: Annotated[int, typer.Option(metavar="N", help="Minutes between two sweeps.")] = 1,
-    keep_days: Annotated[float, typer.Option(metavar="DAYS", help="Days until messages are trimmed.")] = 30.0,
+    sweep_minutes: Annotated[str, typer.Option(metavar="N", help="Minutes between two sweeps, or 5m, 1h.")] = "1",
+    keep_days: Annotated[str, typer.Option(metavar="DAYS", help="Days until messages are trimmed, or 36h, 7d.")] = "30",
     source: Annotated[Source, typer.Option(help="Where messages come from.")] = Source.SQS,
     sink: Annotated[Sink, typer.Option(help="Where process hands them; none is a handler of yours.")] = Sink.SQS_FIFO,
     memory: Annotated[int, typer.Option(metavar="MB", help="Memory of each function.")] = 512,
-    request_ms: Annotated[float, typer.Option(metavar="MS", help="Time of one request, with all around it.")] = 10.0,
+    request_ms: Annotated[str, typer.Option(metavar="MS", help="Time of one request, with all around it.")] = "10",
     price: Annotated[
         list[str] | None, typer.Option(metavar="NAME=USD", help="Another price; the last table names them all.")
     ] = None,
@@ -73,8 +76,12 @@ def cost(  # noqa: PLR0913  # each is an option
     """
     with plain_errors():
         amount = amount_of(messages)
-        load = Load(amount, batch, size, queues_a_batch, queues, shuffled, consumers, batch_size, sweep_minutes)
-        terms = Terms(source is Source.SQS, sink is Sink.SQS_FIFO, keep_days, memory, request_ms)
+        load = Load(
+            amount, batch, size, queues_a_batch, queues, shuffled, consumers, batch_size, _minutes(sweep_minutes)
+        )
+        days = amount_in(DAY, keep_days, "--keep-days")
+        request = amount_in(MILLISECOND, request_ms, "--request-ms")
+        terms = Terms(source is Source.SQS, sink is Sink.SQS_FIFO, days, memory, request)
         lines = bill(load, terms, prices_of(price or [], prices))
         if as_json:
             print_json(_facts(load, terms, lines))
@@ -92,6 +99,13 @@ def amount_of(text: str) -> float:
     if amount and not 1 <= amount <= MOST:
         raise InvalidInput(f"{shown(text)} messages a month: it must be 0, or from 1 to {MOST:.0e}")
     return amount
+
+
+def _minutes(text: str) -> int:
+    minutes = amount_in(MINUTE, text, "--sweep-minutes")
+    if not minutes.is_integer():
+        raise InvalidInput(f"--sweep-minutes {shown(text)} is {minutes:g} minutes; it must be whole minutes")
+    return int(minutes)
 
 
 def _facts(load: Load, terms: Terms, lines: list[Line]) -> dict[str, Any]:

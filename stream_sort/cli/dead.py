@@ -8,9 +8,10 @@ import typer
 
 from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, moment
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, chosen
+from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, check_no_consumers, chosen
 from stream_sort.cli.output import Json, Yes, json_line, print_json, say
 from stream_sort.cli.overview import cursor_rows
+from stream_sort.cli.tables import tabled
 from stream_sort.core.consumption import DeadLetter
 from stream_sort.errors import NotParked
 
@@ -29,6 +30,7 @@ OneSeq = Annotated[int | None, typer.Argument(metavar="SEQ", help="Only this mes
 
 @app.command("list")
 @connected
+@tabled
 def list_dead(
     connection: Connection,
     queues: Queues = None,
@@ -76,6 +78,7 @@ def show(connection: Connection, queue: Queue, seq: Seq, *, as_json: Json = Fals
 
 @app.command()
 @connected
+@tabled
 def redrive(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queue: OneQueue = None,
@@ -151,5 +154,6 @@ def _letters_at(connection: Connection, queue: str, seq: int | None) -> list[Dea
     consumer = connection.consumer()
     found = [one for one in consumer.stuck(queue, seq) if isinstance(one, DeadLetter)]
     if not found:
+        check_no_consumers(connection, [queue])
         raise NotParked(consumer.name, queue, seq)
     return found

@@ -11,6 +11,7 @@ from stream_sort.cli.choice import counted, moment, some_of
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, json_line, print_json, say, show_table, tell
 from stream_sort.cli.refused import LOOK, WORK, Kept, every, hidden_now, named, sources_of
+from stream_sort.cli.tables import tabled
 from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How man
 
 @app.command("list")
 @connected
+@tabled
 def list_refused(
     connection: Connection,
     *,
@@ -106,6 +108,7 @@ def show(
 
 @app.command()
 @connected
+@tabled
 def redrive(  # noqa: PLR0913  # each is an option
     connection: Connection,
     ids: Ids = None,

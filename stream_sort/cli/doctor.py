@@ -8,6 +8,7 @@ import typer
 
 from stream_sort.cli.choice import Match  # noqa: TC001  # typer reads it
 from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.moments import duration_of
 from stream_sort.cli.output import FAILED, Json, console, print_json, visible
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ def doctor(
     *,
     match: Match = None,
     old_gap: Annotated[
-        float | None,
-        typer.Option(min=0.0, metavar="SECONDS", help="How long a gap may be open; else as the stack's alarm has it."),
+        str | None,
+        typer.Option(
+            metavar="DURATION", help="How long a gap may be open, such as 1h; else as the stack's alarm has it."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -44,8 +47,9 @@ def doctor(
     """
     from stream_sort.cli.checkup.examination import Terms, examine  # noqa: PLC0415  # as all imports of commands
 
+    wanted = None if old_gap is None else duration_of(old_gap, "--old-gap")
     usual = float(connection.stack.parameters.get("GapAgeAlarm") or USUAL_GAP_AGE)
-    found = examine(connection, Terms(match or "*", usual if old_gap is None else old_gap))
+    found = examine(connection, Terms(match or "*", usual if wanted is None else wanted))
     if as_json:
         print_json({"findings": found.findings, "counts": found.counts})
     else:

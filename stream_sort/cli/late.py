@@ -11,6 +11,7 @@ from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.letters import Queue, Seq  # noqa: TC001  # typer reads annotations when it runs
 from stream_sort.cli.output import Json, json_line, print_json, say, show_table
 from stream_sort.cli.overview import cursor_rows, require_known
+from stream_sort.cli.tables import tabled
 from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ Search = Annotated[
 
 @app.command("list")
 @connected
+@tabled
 def list_late(
     connection: Connection,
     queues: Queues = None,

@@ -59,6 +59,7 @@ COMMANDS = {
     "local": Deferred("local", "The whole app on this machine, on a local AWS."),
     "demo": Deferred("demo.command", "Watch shuffled messages come out in order, on a local AWS."),
 }
+GROUPS = ("parked", "dead", "dead-letters", "late", "withdrawn", "consumers", "local")
 
 
 class LazyGroup(TyperGroup):
@@ -84,6 +85,17 @@ class LazyGroup(TyperGroup):
         del ctx
         return load(cmd_name) if cmd_name in COMMANDS else None
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command; one that is not there is told with those that may have been meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except UsageError as error:
+            from stream_sort.cli.suggestions import alike, in_groups, quoted  # noqa: PLC0415  # only for a mistake
+
+            found = alike(args[0], COMMANDS) or in_groups(args[0], {name: load(name) for name in GROUPS})
+            error.meant = quoted(found)
+            raise
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List all commands without loading them."""
         del ctx
@@ -94,25 +106,32 @@ class LazyGroup(TyperGroup):
 def load(name: str) -> Any:
     """A command, as click takes it."""
     module = import_module(f"stream_sort.cli.{COMMANDS[name].module}")
+    from stream_sort.cli.command_group import CommandGroup  # noqa: PLC0415  # --help of all has no use for it
+
     # No rich in the help: to load it takes longer than all else.
     around = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
     if hasattr(module, "add_commands"):
         module.add_commands(around)
     else:
-        around.add_typer(module.app, name=name)
+        around.add_typer(module.app, name=name, cls=CommandGroup)
     return get_group(around).commands[name]
 
 
 @contextmanager
 def _one_line() -> Iterator[None]:
-    """Bad usage is one line, as every error, and exit code 2."""
+    """Bad usage is one line, as every error, with what may have been meant; and exit code 2."""
     try:
         yield
     except UsageError as error:
         if type(error).__name__ == ASKS_FOR_HELP:
             raise
         from stream_sort.cli.output import fail  # noqa: PLC0415  # --help has no use for it
+        from stream_sort.cli.suggestions import did_you_mean, options_alike  # noqa: PLC0415
 
         command = "stream-sort" if error.ctx is None else error.ctx.command_path
-        fail(f"{error.format_message().rstrip('.')}; see {command} --help")
+        problem, meant = error.format_message(), getattr(error, "meant", ())
+        if options := getattr(error, "possibilities", None):
+            # The parser's own suggestions stand in the text that it formats.
+            problem, meant = error.message, options_alike(error.option_name, options)
+        fail(did_you_mean(problem, meant, command))
         raise typer.Exit(BAD_USAGE) from None

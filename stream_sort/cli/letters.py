@@ -12,7 +12,15 @@ from stream_sort.cli.output import FAILED, confirm, jsonable, print_json, say, s
 from stream_sort.cli.overview import require_known
 from stream_sort.cli.redriver import Redriver, show_tries
 from stream_sort.core.consumption import DeadLetter, Parked
-from stream_sort.errors import CheckpointConflict, ConsumerNotFound, InvalidInput, NotParked, QueueDamaged
+from stream_sort.core.precaution import is_in_hand
+from stream_sort.errors import (
+    CheckpointConflict,
+    ConsumerNotFound,
+    InvalidInput,
+    NotParked,
+    QueueDamaged,
+    QueueNotFound,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from stream_sort.cli.choice import Choice
     from stream_sort.cli.connection import Connection
 
+IN_HAND = "being tried now; it counts only if its process dies"
 Stuck = TypeVar("Stuck", Parked, DeadLetter)
 
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.", show_default=False)]
@@ -44,12 +53,14 @@ class Desk:
         if not found:
             check_known(self.connection)
         for queue in {*queues} - {one.queue for one in found}:
+            check_no_consumers(self.connection, [queue])
             require_known(self.connection.sorter, queue)
         if self.as_json:
             print_json([self.told(one) for one in found])
         elif found:
             fate = "discarded because" if all(map(_reason, found)) else "next try"
-            show_table(("queue", "seq", "attempts", "since", fate, "error"), map(_row, found))
+            now = self.connection.sorter.clock()
+            show_table(("queue", "seq", "attempts", "since", fate, "error"), (_row(one, now) for one in found))
         else:
             say(f"consumer {self.connection.consumer_name}: no {self.noun} found")
 
@@ -113,9 +124,22 @@ def check_known(connection: Connection) -> None:
         raise ConsumerNotFound(connection.consumer_name, known)
 
 
-def _row(one: Parked | DeadLetter) -> tuple[str | int, ...]:
+def check_no_consumers(connection: Connection, queues: Sequence[str]) -> None:
+    """Raise InvalidInput where a consumer is named in place of a queue."""
+    control = connection.sorter.stores.control(connection.control_table)
+    names = {one.name for one in control.consumers()} if queues else set()
+    for queue in names.intersection(queues):
+        try:
+            require_known(connection.sorter, queue)
+        except QueueNotFound:
+            told = f"there is no queue {queue!r}, but a consumer of that name: did you mean --consumer {queue}?"
+            raise InvalidInput(told) from None
+
+
+def _row(one: Parked | DeadLetter, now: float) -> tuple[str | int, ...]:
     after = _reason(one) or ("never" if one.next_try is None else moment(one.next_try))
-    return one.queue, one.seq, one.attempts, moment(one.since), after, one.error
+    in_hand = isinstance(one, Parked) and is_in_hand(one, now)
+    return one.queue, one.seq, one.attempts, moment(one.since), after, IN_HAND if in_hand else one.error
 
 
 def _reason(one: Parked | DeadLetter) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stream_sort.cli.choice import counted
+from stream_sort.cli.choice import NAMED, counted
 from stream_sort.cli.message_file import Entry, problem_of
 from stream_sort.cli.output import console
 from stream_sort.cli.rejects import Refused, Rejects
@@ -24,9 +24,22 @@ CONFLICT = "conflict: another message is stored at this seq and stays"
 COUNTS = ("accepted", "duplicates", "conflicts", "late", "rejected")
 
 
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A message that was refused because another one has its seq; `unit` is what its place in the file counts."""
+
+    queue: str
+    seq: int
+    place: int
+    unit: str
+
+    def __str__(self) -> str:
+        return f"queue {self.queue}, seq {self.seq} ({self.unit} {self.place})"
+
+
 @dataclass(slots=True)
 class Loaded:
-    """What became of a file so far."""
+    """What became of a file so far; `first_conflicts` names the first few."""
 
     accepted: int = 0
     duplicates: int = 0
@@ -35,6 +48,7 @@ class Loaded:
     rejected: int = 0
     released: int = 0
     stalled: dict[str, str] = field(default_factory=dict)
+    first_conflicts: list[Conflict] = field(default_factory=list)
 
     @property
     def refused(self) -> int:
@@ -90,11 +104,18 @@ class Loader:
         loaded.rejected += len(result.rejected)
         loaded.released += result.released
         loaded.stalled |= {queue: str(error) for queue, error in result.stalled}
+        pairs = list(zip(window, result.outcomes, strict=True))
+        self._name([entry for entry, outcome in pairs if outcome is Status.CONFLICT])
         return [
             Refused(entry.place, _why(outcome), entry.document, entry.unit)
-            for entry, outcome in zip(window, result.outcomes, strict=True)
+            for entry, outcome in pairs
             if outcome is Status.CONFLICT or not isinstance(outcome, Status)
         ]
+
+    def _name(self, conflicts: list[Entry]) -> None:
+        keys, known = self.sorter.options.keys, self.loaded.first_conflicts
+        for entry in conflicts[: NAMED - len(known)]:
+            known.append(Conflict(entry.document[keys.queue], entry.document[keys.seq], entry.place, entry.unit))
 
 
 def _why(outcome: Status | StreamSortError) -> str:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
-import time
-from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.output import Json, Yes, confirm, json_line, plain_errors, print_json, shell_word, tell, visible
+from stream_sort.cli.local_hints import how_it_is, local_command
+from stream_sort.cli.output import Json, Yes, confirm, plain_errors, print_json, tell
 from stream_sort.core.json_text import loads
 from stream_sort.errors import InvalidInput, LocalStackFailed
 
 if TYPE_CHECKING:
     from stream_sort.local.stack import LocalStack
 
-COMMAND = "stream-sort"
 STOPPED = "Stopped by Ctrl-C."
 START_STOPPED = "Stopped by Ctrl-C; what was started is gone again."
+WATCH_STOPPED = "Stopped by Ctrl-C; the local stack stays up."
 CHANGE_STOPPED = "Stopped by Ctrl-C; the local stack stays up, with all that is stored, and may be changed in part."
-POLL = 1.0
 
 app = typer.Typer(help="The whole app on this machine: a local AWS, the template, the functions.", no_args_is_help=True)
 
@@ -44,13 +41,16 @@ def up(  # noqa: PLR0913  # each is an option
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of template.yaml; NAME= is its default."),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay, and swap your handler in whenever its file changes; Ctrl-C ends it.")
+    ] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
     """Start a local AWS, build the app and deploy it there.
 
     Once more deploys what has changed, and keeps the parameters and the handler that it has, except those that are
-    given; --sink takes a handler out.
+    given; --sink takes a handler out. What it prints as parameters is read from the stack.
 
     Example: stream-sort local up --set MaxAttempts=3
     """
@@ -58,17 +58,22 @@ def up(  # noqa: PLR0913  # each is an option
         from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
 
         stopped = START_STOPPED if LocalStack.find(home) is None else CHANGE_STOPPED
+        if watch and handler is None and (sink is not None or _has_no_handler(LocalStack.known(home))):
+            raise InvalidInput("there is no handler to watch; name one: --handler FILE:FUNCTION")
     with plain_errors(stopped):
         parameters = _parameters(settings or [])
         if sink is not None:
             parameters["Sink"] = sink
         stack = LocalStack.up(home=home, port=port, handler=handler, parameters=parameters, report=tell)
         _print_stack(stack, home, as_json=as_json)
+    if watch:
+        with plain_errors(WATCH_STOPPED):
+            _watch(stack, home)
 
 
 @app.command()
 def status(*, home: Home = None, as_json: Json = False) -> None:
-    """Show whether it runs, and what to call.
+    """Show whether it runs, and what to call; if it died, when and how.
 
     Exit code 1 if it does not run.
 
@@ -78,7 +83,9 @@ def status(*, home: Home = None, as_json: Json = False) -> None:
         from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
 
         if as_json and LocalStack.find(home) is None:
-            print_json({"running": False})
+            stack = LocalStack.known(home)
+            death = stack.death if stack else None
+            print_json({"running": False} | ({"died": _utc(death.at), "reason": death.reason} if death else {}))
             raise typer.Exit(1)
         _print_stack(_running(home), home, as_json=as_json)
 
@@ -88,27 +95,32 @@ def logs(
     function: Annotated[str, typer.Argument(metavar="[FUNCTION]", help="One function; else all of them.")] = "",
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Show every line as it was written, metrics and all.")] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Show what the functions wrote.
+    """Show what the functions wrote, a line an event.
+
+    > is your own, ! an error, ? a warning. Also after the local AWS died. --raw and --json show every line.
 
     Example: stream-sort local logs enqueue
     """
     with plain_errors():
-        from stream_sort.local.stack import STEPS  # noqa: PLC0415  # as all imports of commands
+        from stream_sort.cli import local_logs  # noqa: PLC0415  # as all imports of commands
+        from stream_sort.local.readable_logs import STEPS  # noqa: PLC0415
+        from stream_sort.local.stack import LocalStack  # noqa: PLC0415
 
-        stack = _running(home)
-        shown: set[tuple[int, str, str]] = set()
-        while True:
-            lines = [line for step in ([function] if function else STEPS) for line in stack.logs(step)]
-            for line in sorted((line for line in lines if line not in shown), key=lambda line: line.at):
-                told = f"{_clock(line.at)} {line.step:8} {visible(line.text)}"
-                typer.echo(json_line(line._asdict()) if as_json else told)
-            shown.update(lines)
-            if not follow:
-                return
-            time.sleep(POLL)
+        stack = LocalStack.known(home) or _running(home)
+        show = local_logs.show_raw if raw else local_logs.show_readable
+        printer = local_logs.LogPrinter(
+            stack, [function] if function else STEPS, local_logs.show_json if as_json else show
+        )
+        if follow:
+            printer.follow()
+        printer.print_new()
+        if not stack.is_up:
+            tell(how_it_is(stack, home))
+            raise typer.Exit(int(follow))
 
 
 @app.command()
@@ -169,10 +181,28 @@ def _running(home: Path | None) -> LocalStack:
     from stream_sort.local.stack import LocalStack  # noqa: PLC0415
 
     stack = LocalStack.find(home)
+    if stack is None and (known := LocalStack.known(home)) is not None:
+        raise LocalStackFailed(how_it_is(known, home))
     if stack is None:
         where = "" if is_in_checkout() else " in a checkout of stream_sort"
         raise LocalStackFailed(f"no local stack runs; start it{where} with: {local_command('up', home)}")
     return stack
+
+
+def _has_no_handler(stack: LocalStack | None) -> bool:
+    return stack is None or stack.record.handler is None
+
+
+def _watch(stack: LocalStack, home: Path | None) -> None:
+    from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.local.watch import watch_handler, watched_file  # noqa: PLC0415
+
+    tell(f"watching {watched_file(stack).path}; Ctrl-C ends that, and leaves the stack up")
+    try:
+        watch_handler(lambda: LocalStack.known(home), tell)
+    except LocalStackFailed:
+        _running(home)
+        raise
 
 
 def _print_stack(stack: LocalStack, home: Path | None, *, as_json: bool) -> None:
@@ -184,12 +214,18 @@ def _print_stack(stack: LocalStack, home: Path | None, *, as_json: bool) -> None
         typer.echo(summary(stack, partial(local_command, home=home)))
 
 
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
 def _parameters(settings: list[str]) -> dict[str, str]:
+    from stream_sort.local.parameters import plain_values  # noqa: PLC0415  # as all imports of commands
+
     pairs = [setting.partition("=") for setting in settings]
     for name, equals, _ in pairs:
         if not (name.isalnum() and equals):
             raise InvalidInput(f"--set {name + equals!r}: must be NAME=VALUE, a parameter of template.yaml")
-    return {name: value for name, _, value in pairs}
+    return plain_values({name: value for name, _, value in pairs})
 
 
 def read_event(text: str) -> Any:
@@ -214,28 +250,3 @@ def read_event(text: str) -> Any:
         raise InvalidInput(f"{source} is not text: {error}") from error
     except InvalidInput as error:
         raise InvalidInput(f"{source}: {error}") from error
-
-
-def local_command(word: str, home: Path | None) -> str:
-    """A command of `local` as the user can type it, on the stack of a folder: another one is another stack's."""
-    from stream_sort.local.stack import default_home  # noqa: PLC0415  # as all imports of commands
-
-    with suppress(LocalStackFailed):
-        # Outside of a checkout there is no folder that goes without saying.
-        home = None if home is None or home.absolute() == default_home() else home
-    where = [] if home is None else ["--home", shell_word(str(home))]
-    return " ".join([program(), "local", word, *where])
-
-
-def program() -> str:
-    """The command as the user can type it: by its path if it lies below this folder, or nowhere that a shell looks."""
-    called = Path(sys.argv[0]).absolute()
-    if called.name != COMMAND or not os.access(called, os.X_OK):
-        return COMMAND
-    if called.is_relative_to(Path.cwd()):
-        return shell_word(str(called.relative_to(Path.cwd())))
-    return COMMAND if shutil.which(COMMAND) else shell_word(str(called))
-
-
-def _clock(milliseconds: int) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(milliseconds / 1000))

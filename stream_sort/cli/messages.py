@@ -11,6 +11,7 @@ import typer
 
 from stream_sort.cli.choice import counted
 from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.moments import duration_of
 from stream_sort.cli.output import FAILED, Json, json_line, print_json, say, tell
 from stream_sort.cli.overview import require_known
 from stream_sort.errors import InvalidInput, QueueNotFound, StreamSortError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from stream_sort.sorter import Sorter
 
 EARLIEST, LATEST = "earliest", "latest"
+SHORTEST_PAUSE = 0.1
 
 JsonLines = Annotated[bool, typer.Option("--json", help="Messages are JSON lines in any case.")]
 
@@ -101,7 +103,7 @@ def tail(  # noqa: PLR0913  # each is an option
     queues: Annotated[list[str] | None, typer.Argument(metavar="[QUEUE]", help="Which queues; else all.")] = None,
     *,
     since: Annotated[str, typer.Option(metavar="SEQ", help="earliest, latest, or the first seq to show.")] = LATEST,
-    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How often to look.")] = 1.0,
+    every: Annotated[str, typer.Option(metavar="DURATION", help="How often to look: 500ms, 5s, 1m.")] = "1s",
     once: Annotated[bool, typer.Option("--once", help="Show what is there and end.")] = False,
     as_json: JsonLines = False,
 ) -> None:
@@ -113,7 +115,7 @@ def tail(  # noqa: PLR0913  # each is an option
 
     _ = as_json
     names = tuple(dict.fromkeys(queues or ()))
-    begin = _beginning(since)
+    begin, pause = _beginning(since), duration_of(every, "--every", least=SHORTEST_PAUSE)
     for name in names:
         _expect(connection.sorter, name, once=once)
     follower = Follower(connection.sorter, names, begin)
@@ -122,7 +124,7 @@ def tail(  # noqa: PLR0913  # each is an option
             typer.echo(json_line(message))
         if once:
             return
-        time.sleep(every)
+        time.sleep(pause)
 
 
 def _expect(sorter: Sorter, queue: str, *, once: bool) -> None:
@@ -160,6 +162,11 @@ def _show_loaded(loader: Loader, seconds: float, *, as_json: bool) -> None:
         f"{counted(loaded.conflicts, 'conflict')}, "
         f"{loaded.late:,} late, {loaded.rejected:,} rejected; {loaded.released:,} released; {rate:,.0f} a second"
     )
+    if loaded.first_conflicts:
+        more = loaded.conflicts - len(loaded.first_conflicts)
+        named = "; ".join(map(str, loaded.first_conflicts)) + (f" and {more:,} more" if more else "")
+        plural = "" if loaded.conflicts == 1 else "s"
+        tell(f"conflict{plural}, another message is stored there and stays: {named}")
     if first:
         tell(f"refused messages and the reasons: {refused}; the first, {first.unit} {first.place}: {first.reason}")
     for queue, error in loaded.stalled.items():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 
+from stream_sort.core.durations import seconds_in, seconds_of
 from stream_sort.errors import InvalidInput, shown
-
-DURATION = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
 
 
 def time_of(text: str) -> float:
@@ -18,18 +16,27 @@ def time_of(text: str) -> float:
             return told.timestamp()
     except (ValueError, OverflowError):
         problem = f"{shown(text)} is no time; write one as 2026-11-01T12:00Z or 2026-11-01T12:00+01:00"
+        if seconds_in(text):
+            problem += f"; for so long ago: --by-duration {text}"
         raise InvalidInput(problem) from None
     whole = told.isoformat(timespec="auto" if told.second or told.microsecond else "minutes")
     raise InvalidInput(f"{shown(text)} has no time zone; write it as {whole}Z for UTC, or with an offset as +01:00")
 
 
-def seconds_of(text: str) -> float:
-    """Seconds of a duration: 90s, 15m, 2h, 1d, or several of them, the longest first."""
-    found = DURATION.fullmatch(text)
-    if not text or found is None:
-        raise InvalidInput(f"{shown(text)} is no duration; write one as 90s, 15m, 2h or 1d12h")
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    whole = float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
-    if whole <= 0:
-        raise InvalidInput(f"{shown(text)} is no time at all; give a duration above 0")
-    return whole
+def duration_of(text: str, option: str, *, least: float = 0.0) -> float:
+    """Return the seconds of an option's value, such as 90s, 15m or 2h; InvalidInput if it is none, or too short."""
+    try:
+        seconds = seconds_of(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{option} {error}") from None
+    if seconds < least:
+        raise InvalidInput(f"{option} {shown(text)} is too short; give at least {least * 1_000:g}ms")
+    return seconds
+
+
+def amount_in(unit: float, text: str, option: str) -> float:
+    """Return an option's value in a unit of its own: a plain number is in that, a duration is turned into it."""
+    try:
+        return float(text)
+    except ValueError:
+        return duration_of(text, option) / unit

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console
-    from rich.table import Table
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 # What a shell says of a program whose reader went away, as with `| head`.
 UNREAD = 141
-# A pipe has no width: nothing is folded there, a line is a row.
-PIPE_WIDTH = 100_000
+# A pipe has no width: nothing is folded there, a line is a row. Tables are fitted before they are printed.
+ANY_WIDTH = 100_000
+# Whether the command that runs was given --wide.
+WIDE: ContextVar[bool] = ContextVar("wide", default=False)
 visible = terminal_text.visible
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -176,36 +178,12 @@ def console(*, stderr: bool = False) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     is_terminal = stream is not None and stream.isatty()
-    return Console(highlight=False, stderr=stderr, width=None if is_terminal else PIPE_WIDTH)
+    return Console(highlight=False, stderr=stderr, width=None if is_terminal and not WIDE.get() else ANY_WIDTH)
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Print a table; numbers to the right."""
-    console().print(make_table(columns, rows))
+    """Print a table that fits the screen; numbers to the right."""
+    from stream_sort.cli.tables import fitted  # noqa: PLC0415  # it needs what is here
 
-
-def make_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    """A table of rich's, of texts that are no markup."""
-    from rich import box  # noqa: PLC0415  # as above
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    listed = [list(row) for row in rows]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for at, name in enumerate(columns):
-        is_number = any(isinstance(row[at], int | float) for row in listed)
-        table.add_column(Text(visible(name)), justify="right" if is_number else "left", overflow="fold")
-    for row in listed:
-        table.add_row(*(Text(*_cell(cell)) for cell in row))
-    return table
-
-
-def _cell(cell: Cell) -> tuple[str, str]:
-    match cell:
-        case Styled():
-            return visible(cell.text), cell.style
-        case int():
-            return f"{cell:,}", ""
-        case float():
-            return f"{cell:,.1f}", ""
-    return visible("" if cell is None else cell), ""
+    screen = console()
+    screen.print(fitted(columns, rows, screen))

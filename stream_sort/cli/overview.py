@@ -1,15 +1,18 @@
 """All queues at a glance: one pass over the cursor rows, over each consumer's checkpoints and its dead letters.
 
-The items table is not read, unless asked for: it may hold anything, the others hold a row a queue.
+Of the items table, which may hold anything, only the first slots of queues whose rows leave a doubt are read, and of
+so many queues; unless asked for more.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import Choice, counted
+from stream_sort.cli.doubts import HOPELESS, ask_each, settle
 from stream_sort.core.consumption import first_checkpoint
 from stream_sort.core.message import check_queue
 from stream_sort.core.records import Cursor, CursorPage
@@ -26,7 +29,8 @@ from stream_sort.proof import find_row
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stream_sort.core.consumption import Checkpoint, Parked, Subscription
+    from stream_sort.cli.doubts import Settled
+    from stream_sort.core.consumption import Checkpoint, Checkpoints, Parked, Subscription
     from stream_sort.core.policy import GapPolicy
     from stream_sort.ports import ControlStore
     from stream_sort.sorter import Sorter
@@ -39,7 +43,7 @@ class QueueLine:
     """One queue. `gap_age` is in seconds, None if it does not wait; `lag`, `parked` and `dead` are by consumer.
 
     `dead` counts the dead letters of those that keep any.
-    `in_doubt` says that the queue has moved since it was seen to wait: the mark stays until a sweep looks.
+    `in_doubt` says that the queue has moved since it was seen to wait, and that its items were not read.
     `highest` and `waiting` are None unless the items table was asked; `rate` is in messages released a second.
     `error` says why the queue could not be looked at, or not whole.
     """
@@ -64,31 +68,42 @@ class QueueLine:
         return self.gap_age is not None and not self.in_doubt
 
     @property
-    def trouble(self) -> tuple[bool, int, float, int, bool, int, str]:
+    def trouble(self) -> tuple[bool, int, float, int, float, int, str]:
         """Return what to sort by: errors, parked, waiting for long, dead letters, perhaps waiting, far behind."""
         waited = self.gap_age if self.waits else None
         lag = max(self.lag.values(), default=0)
         dead = sum(self.dead.values())
         fails = self.error is not None
-        return not fails, -len(self.parked), -(waited or 0.0), -dead, not self.in_doubt, -lag, self.queue
+        perhaps = 1.0 + (self.gap_age or 0.0) if self.in_doubt else 0.0
+        return not fails, -len(self.parked), -(waited or 0.0), -dead, -perhaps, -lag, self.queue
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """One consumer in all queues: its checkpoints, and how many dead letters it keeps in each."""
 
-    checkpoints: Mapping[str, Checkpoint]
+    checkpoints: Checkpoints
     dead: Counter[str]
+
+    def checkpoint(self, queue: str) -> Checkpoint | None:
+        """Return the checkpoint in a queue, None if there is none; raises if it cannot be read."""
+        if queue in self.checkpoints.damaged:
+            raise self.checkpoints.damaged[queue]
+        return self.checkpoints.rows.get(queue)
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All queues, the worst first, and how many requests it took to see them."""
+    """All queues, the worst first, and how many requests it took to see them.
+
+    `settled` is how many queues were in doubt until their items were read; the rest is beyond the bound.
+    """
 
     at: float
     consumers: tuple[str, ...]
     lines: tuple[QueueLine, ...]
     requests: int
+    settled: int = 0
 
     @property
     def summary(self) -> str:
@@ -119,33 +134,56 @@ class Overview:
         return replace(self, lines=tuple(lines))
 
 
-def look(sorter: Sorter, control_table: str | None, choice: Choice = EVERYTHING, *, deep: bool = False) -> Overview:
+def look(
+    sorter: Sorter,
+    control_table: str | None,
+    choice: Choice = EVERYTHING,
+    *,
+    deep: bool = False,
+    known: CursorPage | None = None,
+) -> Overview:
     """Read every cursor row, checkpoint and dead letter once; with `deep`, the ends of the queues, too.
 
-    Of queues that are named, only their rows are read; CursorLost if one had a row and it is gone.
+    Of a queue whose row leaves a doubt, a few slots are read, so that the worst come first: see `settle`.
+    Of queues that are named, only their rows are read; CursorLost if one had a row and it is gone. Whoever has read
+    the rows gives them as `known`.
     """
     stores, now = sorter.stores, sorter.clock()
     before = stores.requests()
-    rows = {row.queue: row for row in _chosen_rows(sorter, choice)}
+    chosen = chosen_rows(sorter, choice) if known is None else known
+    rows = {row.queue: row for row in chosen.rows}
     control = None if control_table is None else stores.control(control_table)
     consumers = [] if control is None else consumers_of(control)
     found = {} if control is None else {one: _progress(control, one.name, list(rows)) for one in consumers}
-    lines = [_look_at(sorter, row, found, now, deep=deep) for row in rows.values()]
+    settled = {} if deep else settle(sorter, rows.values(), now)
+    at_row = partial(_look_at, sorter, found, settled, now, deep=deep)
+    lines = [*(ask_each(sorter, at_row, list(rows.values())) if deep else map(at_row, rows.values()))]
+    lines += [_damaged_line(sorter, queue, error) for queue, error in chosen.damaged.items()]
     names = tuple(one.name for one in consumers)
     ordered = tuple(sorted(lines, key=lambda line: line.trouble))
-    return Overview(now, names, ordered, stores.requests() - before)
+    return Overview(now, names, ordered, stores.requests() - before, len(settled))
 
 
-def _chosen_rows(sorter: Sorter, choice: Choice) -> Iterator[Cursor]:
+def chosen_rows(sorter: Sorter, choice: Choice) -> CursorPage:
+    """Read the rows of the queues that are meant."""
+    damaged: dict[str, StreamSortError] = {}
+    rows = tuple(_chosen_rows(sorter, choice, damaged))
+    return CursorPage(rows, None, {queue: error for queue, error in damaged.items() if choice.takes(queue)})
+
+
+def _chosen_rows(sorter: Sorter, choice: Choice, damaged: dict[str, StreamSortError]) -> Iterator[Cursor]:
     if not choice.queues:
-        yield from (row for row in cursor_rows(sorter) if choice.takes(row.queue))
+        yield from (row for row in cursor_rows(sorter, damaged) if choice.takes(row.queue))
     unbegun = Cursor("", sorter.options.first_seq - 1, sorter.options.first_seq)
     for queue in choice.queues:
         yield find_row(sorter.stores.items, sorter.stores.cursors, queue) or replace(unbegun, queue=queue)
 
 
-def cursor_rows(sorter: Sorter) -> Iterator[Cursor]:
-    """The row of every queue; SettingsError if the table is none of cursor rows, or has other keys."""
+def cursor_rows(sorter: Sorter, damaged: dict[str, StreamSortError] | None = None) -> Iterator[Cursor]:
+    """Read the row of every queue; SettingsError if the table is none of cursor rows, or has other keys.
+
+    Queues whose rows cannot be read are noted in `damaged`, with the error.
+    """
     seen: set[str] = set()
     page = CursorPage((), None)
     is_first = True
@@ -157,6 +195,8 @@ def cursor_rows(sorter: Sorter) -> Iterator[Cursor]:
             # Not by its key alone: these are messages.
             _check_table(sorter)
         seen |= names
+        if damaged is not None:
+            damaged |= page.damaged
         yield from page.rows
     if not seen:
         _check_table(sorter)
@@ -196,7 +236,7 @@ def _check_table(sorter: Sorter) -> None:
 
 
 def _progress(control: ControlStore, consumer: str, queues: list[str]) -> Progress:
-    checkpoints = control.checkpoints(consumer, queues)
+    checkpoints = control.readable_checkpoints(consumer, queues)
     page = control.dead_letters(consumer)
     dead = Counter(letter.queue for letter in page.letters)
     while page.next is not None:
@@ -205,22 +245,34 @@ def _progress(control: ControlStore, consumer: str, queues: list[str]) -> Progre
     return Progress(checkpoints, dead)
 
 
-def _look_at(
-    sorter: Sorter, row: Cursor, found: Mapping[Subscription, Progress], now: float, *, deep: bool
+def _look_at(  # noqa: PLR0913  # all that is known when a row is looked at
+    sorter: Sorter,
+    found: Mapping[Subscription, Progress],
+    settled: Mapping[str, Settled],
+    now: float,
+    row: Cursor,
+    *,
+    deep: bool,
 ) -> QueueLine:
     """One queue; an error in it, also one that nobody foresaw, is told in its line and hides no other queue."""
     line = QueueLine(row.queue, row.position, row.first_seq, row.policy or sorter.options.gap_policy, None)
     try:
         line = _line(sorter, row, found, now)
-        return _deepened(sorter, line, now) if deep else line
-    except StoreMisconfigured:
+        return _deepened(sorter, line, now) if deep else _certain(line, settled.get(row.queue), now)
+    except HOPELESS:
         raise
     except Exception as error:  # noqa: BLE001  # I7
         return replace(line, error=str(named_error(row.queue, error)))
 
 
+def _damaged_line(sorter: Sorter, queue: str, error: StreamSortError) -> QueueLine:
+    """Show a queue whose cursor row cannot be read, as one that has not begun."""
+    first = sorter.options.first_seq
+    return QueueLine(queue, first - 1, first, sorter.options.gap_policy, None, error=str(error))
+
+
 def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, Progress], now: float) -> QueueLine:
-    there = {consumer: progress.checkpoints.get(row.queue) for consumer, progress in found.items()}
+    there = {consumer: progress.checkpoint(row.queue) for consumer, progress in found.items()}
     since = row.gap_since
     return QueueLine(
         row.queue,
@@ -237,6 +289,16 @@ def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, Progress], n
         {consumer.name: one.dead[row.queue] for consumer, one in found.items() if row.queue in one.dead},
         in_doubt=row.in_doubt,
     )
+
+
+def _certain(line: QueueLine, settled: Settled | None, now: float) -> QueueLine:
+    """The same with what a read of its items has shown, if there was one."""
+    if settled is None:
+        return line
+    if settled.error is not None:
+        return replace(line, error=str(settled.error))
+    waited = None if settled.since is None else max(0.0, now - settled.since)
+    return replace(line, gap_age=waited, in_doubt=False)
 
 
 def _deepened(sorter: Sorter, line: QueueLine, now: float) -> QueueLine:

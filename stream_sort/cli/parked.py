@@ -6,8 +6,9 @@ import typer
 
 from stream_sort.cli.choice import Choice, Everything, Match, Queues
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, chosen
-from stream_sort.cli.output import Json, Yes  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, check_no_consumers, chosen
+from stream_sort.cli.output import Json, Yes, tell
+from stream_sort.cli.tables import tabled
 from stream_sort.core.consumption import Parked
 from stream_sort.errors import NotParked
 
@@ -18,6 +19,7 @@ app = typer.Typer(help="Queues that a consumer cannot get past for now.", no_arg
 
 @app.command("list")
 @connected
+@tabled
 def list_parked(connection: Connection, queues: Queues = None, *, match: Match = None, as_json: Json = False) -> None:
     """Show the queues that are parked, the next to be tried first.
 
@@ -30,6 +32,7 @@ def list_parked(connection: Connection, queues: Queues = None, *, match: Match =
 
 @app.command()
 @connected
+@tabled
 def redrive(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queues: Queues = None,
@@ -42,13 +45,14 @@ def redrive(  # noqa: PLR0913  # each is an option
 ) -> None:
     """Try parked queues again now, each at its own place.
 
-    Exit code 1 if one fails again. The stack's process function does it, with its own handler or sink.
+    Exit code 1 if one fails again; what the scheduled retry delivers meanwhile is delivered. The stack's process
+    function does it, with its own handler or sink.
 
     Example: stream-sort parked redrive ada bob --stack orders --yes
     """
     choice = Choice.of(queues, match, everything=everything)
     if choice.queues:
-        found = [_parked(connection, queue) for queue in choice.queues]
+        found = [one for queue in choice.queues if (one := _parked_still(connection, queue))]
     else:
         found = chosen(connection.consumer().parked(), choice)
     Desk(connection, NOUN, yes=yes, as_json=as_json).redrive(found, function)
@@ -69,10 +73,24 @@ def discard(  # noqa: PLR0913  # each is an option
     Desk(connection, NOUN, yes=yes, as_json=as_json).discard([found], reason)
 
 
+def _parked_still(connection: Connection, queue: str) -> Parked | None:
+    """Return where a queue is parked; None if the consumer got past it, which the scheduled retry may have done."""
+    try:
+        return _parked(connection, queue)
+    except NotParked:
+        control = connection.sorter.stores.control(connection.control_table)
+        there = control.standing(connection.consumer_name, queue).checkpoint
+        if there is None:
+            raise
+        tell(f"{queue}: not parked: consumer {connection.consumer_name} has done all through seq {there.seq}")
+        return None
+
+
 def _parked(connection: Connection, queue: str, seq: int | None = None) -> Parked:
     """Where a queue is parked, as it stands now."""
     consumer = connection.consumer()
     for one in consumer.stuck(queue, seq):
         if isinstance(one, Parked):
             return one
+    check_no_consumers(connection, [queue])
     raise NotParked(consumer.name, queue, seq)

@@ -8,10 +8,11 @@ import typer
 
 from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, some_of
 from stream_sort.cli.connection import Connection, connected, leading_here
-from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, print_json, say, show_table, tell
+from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, jsonable, print_json, say, show_table, tell
 from stream_sort.cli.overview import cursor_rows, require_known
 from stream_sort.cli.reasons import reason_of
-from stream_sort.cli.seqs import named, not_missing, seqs_of
+from stream_sort.cli.seqs import named, not_missing, released_by, seqs_of
+from stream_sort.cli.tables import tabled
 from stream_sort.core.gaps import length
 from stream_sort.core.policy import MOST_SKIPS
 from stream_sort.errors import InvalidInput, QueueNotFound, StoreError, StreamSortError, named_error
@@ -36,7 +37,7 @@ class Outcome(NamedTuple):
 def add_commands(app: typer.Typer) -> None:
     """Make them commands of the command line."""
     for command in COMMANDS:
-        app.command()(connected(command))
+        app.command()(connected(tabled(command) if command in WITH_TABLES else command))
 
 
 def explain(connection: Connection, queue: Queue, *, as_json: Json = False) -> None:
@@ -100,11 +101,12 @@ def skip(  # noqa: PLR0913  # each is an option
         _require_begun(sorter, queue)
     confirm(_giving_up(sorter, queue, wanted), yes)
     done = sorter.skip(queue, [seq for part in wanted for seq in part], reason)
+    released = released_by(sorter, done)
     if as_json:
-        print_json(done)
+        print_json(jsonable(done) | {"messages": released.messages})
     else:
         skipped = counted(len(done.skipped), "seq")
-        say(f"{queue}: {skipped} skipped, {len(done):,} released; position {done.old} -> {done.new}")
+        say(f"{queue}: {skipped} skipped, {released}; position {done.old} -> {done.new}")
     for kind in not_missing(sorter, done, wanted):
         tell(f"{queue}: not skipped: {kind}")
 
@@ -123,14 +125,16 @@ def policy(  # noqa: PLR0913  # each is an option
     *,
     match: Match = None,
     everything: Everything = False,
-    to: Annotated[str | None, typer.Option("--set", metavar="POLICY", help="wait, or 'skip after N seconds'.")] = None,
+    to: Annotated[
+        str | None, typer.Option("--set", metavar="POLICY", help="wait, or 'skip after 1h': 30s, 5m, 1h, 7d.")
+    ] = None,
     new: New = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Show what happens to a gap that stays, or set it with --set.
 
-    Example: stream-sort policy ada --set "skip after 3600 seconds" --yes
+    Example: stream-sort policy ada --set "skip after 1h" --yes
     """
     from stream_sort.core.policy import GapPolicy  # noqa: PLC0415  # as all imports of commands
 
@@ -189,8 +193,9 @@ def advance(  # noqa: PLR0913  # each is an option
     @leading_here(connection)
     def free(name: str) -> Outcome:
         done = connection.sorter.advance(name)
-        facts = {"released": len(done), "position": done.new}
-        return Outcome(f"{len(done):,} released; position {done.new}", facts)
+        released = released_by(connection.sorter, done)
+        facts = {"released": len(done), "messages": released.messages, "position": done.new}
+        return Outcome(f"{released}; position {done.new}", facts)
 
     names = _chosen(connection, Choice.of(queues, match, everything=everything))
     confirm(f"{some_of(names)}: release what is contiguous", yes)
@@ -247,3 +252,4 @@ def _chosen(connection: Connection, choice: Choice, check: Callable[[Sorter, str
 
 
 COMMANDS = (explain, gaps, skip, policy, nudge, advance)
+WITH_TABLES = (gaps, policy)

@@ -6,35 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import counted, moment
-from stream_sort.cli.overview import consumers_of, lag_of
+from stream_sort.cli.readers import PARKED, STUCK, WORKING, readers_of
 from stream_sort.cli.seqs import seqs_text
 from stream_sort.core.gaps import length, stray_of
 from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.policy import MAX_GAP, MOST_SKIPS
-from stream_sort.core.records import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.cli.connection import Connection
+    from stream_sort.cli.readers import Reader
     from stream_sort.core.consumption import DeadLetter, Parked
     from stream_sort.core.outcomes import QueueState
     from stream_sort.sorter import Sorter
 
 SHOWN = 5
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """One consumer in one queue."""
-
-    name: str
-    checkpoint: int | None
-    lag: int
-    parked: Parked | None
-    dead_letters: list[DeadLetter]
-    discarded: list[DeadLetter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +39,7 @@ def reason_of(connection: Connection, queue: str) -> Reason:
     """Look at a queue and all its consumers; QueueNotFound if nothing was ever put into it."""
     sorter = connection.sorter
     state = sorter.explain(queue)
-    readers = list(_readers(connection, state))
+    readers = list(readers_of(connection, state))
     now = sorter.clock()
     sentences = [*_standing(state, now), *_policy(state, now), *_kept(state)]
     for reader in readers:
@@ -70,24 +58,6 @@ def age(seconds: float) -> str:
     if seconds < 2 * HOUR:
         return f"{seconds / MINUTE:.0f} min"
     return f"{seconds / HOUR:.1f} h" if seconds < 2 * DAY else f"{seconds / DAY:.1f} d"
-
-
-def _readers(connection: Connection, state: QueueState) -> Iterator[Reader]:
-    if connection.control is None:
-        return
-    control = connection.sorter.stores.control(connection.control)
-    for consumer in consumers_of(control):
-        standing = control.standing(consumer.name, state.queue)
-        row = standing.cursor or Cursor(state.queue, state.position, state.first_seq)
-        there = standing.checkpoint
-        yield Reader(
-            consumer.name,
-            None if there is None else there.seq,
-            lag_of(row, consumer, there),
-            None if there is None else there.parked,
-            control.dead_letters_of(consumer.name, state.queue),
-            control.dead_letters_of(consumer.name, state.queue, discarded=True),
-        )
 
 
 def _standing(state: QueueState, now: float) -> Iterator[str]:
@@ -190,18 +160,45 @@ def _consumption(reader: Reader, first_seq: int, now: float) -> Iterator[str]:
     if reader.checkpoint is not None and reader.checkpoint < first_seq:
         at = "has done nothing yet"
     yield f"{who} {at}" + (f"; it is {counted(reader.lag, 'seq')} behind." if reader.lag else "; nothing is due.")
-    parked = reader.parked
-    if parked is not None:
-        again = "it is not tried again by itself"
-        if parked.next_try is not None:
-            again = f"next try at {moment(parked.next_try)}"
-        yield (
-            f"{who} is parked at seq {parked.seq}, {_since(parked.since, now)}, "
-            f"after {counted(parked.attempts, 'attempt') if parked.attempts else 'no attempt that counts'}; "
-            f"{again}: {parked.error}"
-        )
+    if reader.state == PARKED and reader.parked is not None:
+        yield f"{who} {_parked(reader.parked, now)}"
+    elif reader.parked is not None:
+        yield f"{who} {_guarded(reader.parked, now)}"
+    elif reader.due_since is not None:
+        yield f"{who} {_activity(reader, reader.due_since, now)}"
     if reader.dead_letters:
         yield f"{who} keeps {counted(len(reader.dead_letters), 'dead letter')}: {_places(reader.dead_letters)}."
+
+
+def _activity(reader: Reader, due_since: float, now: float) -> str:
+    """Tell a consumer that is behind and works from one that is stuck."""
+    committed = None if reader.committed_at is None else age(max(0.0, now - reader.committed_at))
+    if reader.state == WORKING:
+        began = f"it began {age(max(0.0, now - (reader.began_at or now)))} ago"
+        return f"is working, {began if committed is None else f'last commit {committed} ago'}."
+    due = f"seq {reader.due} is due for {age(max(0.0, now - due_since))}"
+    if reader.state != STUCK:
+        return f"is about to begin: {due}."
+    last = "it never committed here" if committed is None else f"its last commit was {committed} ago"
+    return f"is stuck: {due}, and {last}. It does not run, or one batch takes it that long."
+
+
+def _guarded(parked: Parked, now: float) -> str:
+    again = (
+        "" if parked.next_try is None else f" Should its process die, it is tried again at {moment(parked.next_try)}."
+    )
+    return f"is working on seq {parked.seq}, {_since(parked.since, now)}.{again}"
+
+
+def _parked(parked: Parked, now: float) -> str:
+    again = "it is not tried again by itself"
+    if parked.next_try is not None:
+        again = f"next try at {moment(parked.next_try)}"
+    return (
+        f"is parked at seq {parked.seq}, {_since(parked.since, now)}, "
+        f"after {counted(parked.attempts, 'attempt') if parked.attempts else 'no attempt that counts'}; "
+        f"{again}: {parked.error}"
+    )
 
 
 def _places(letters: list[DeadLetter]) -> str:
@@ -221,11 +218,11 @@ def _commands(connection: Connection, state: QueueState, readers: list[Reader]) 
     elif state.stored_beyond:
         yield connection.command("advance", state.queue)
     for reader in readers:
-        if reader.parked is not None and not reader.parked.damaged:
+        if reader.state == PARKED and reader.parked is not None and not reader.parked.damaged:
             yield connection.command("parked", "redrive", state.queue, options=["--consumer", reader.name])
         elif reader.dead_letters:
             yield connection.command("dead", "redrive", state.queue, options=["--consumer", reader.name])
-    if any(reader.lag and reader.parked is None for reader in readers):
+    if any(reader.state == STUCK for reader in readers):
         yield connection.command("nudge", state.queue)
 
 

@@ -1,9 +1,12 @@
-"""Asks the deployed `process` function to try again what is parked or dead: only it has the handler."""
+"""Asks the deployed `process` function to try again what is parked or dead: only it has the handler.
+
+The scheduled retry, or another operator, may be faster: the tables say what became of a message, whoever delivered it.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,21 +20,28 @@ if TYPE_CHECKING:
 
     from stream_sort.cli.connection import Connection
     from stream_sort.core.consumption import DeadLetter, Parked
+    from stream_sort.ordered_consumer import OrderedConsumer
+    from stream_sort.ports import ControlStore
 
 # A run of Lambda's lasts 15 minutes at most; its answer is waited for.
 LONGEST_RUN = 905.0
-DELIVERED, FAILED_AGAIN, FREED, LEFT = "delivered", "failed again", "not parked", "left"
+DELIVERED, FAILED_AGAIN, FREED, LEFT, DISCARDED = "delivered", "failed again", "not parked", "left", "discarded"
+BY_US, BY_OTHERS = "this redrive", "another run"
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of one try. "left": one before it in its queue failed, and nothing overtakes."""
+    """The result of one try. "left": one before it in its queue failed, and nothing overtakes.
+
+    `by` says who delivered it: this redrive, or another run that was faster; `delivered` counts what this one did.
+    """
 
     queue: str
     seq: int
     outcome: str
     delivered: int = 0
     error: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,12 +50,15 @@ class Redriver:
 
     client: Any
     function: str
+    consumer: OrderedConsumer
+    control: ControlStore
 
     @classmethod
     def of(cls, connection: Connection, function: str | None) -> Redriver:
         """The one of a stack, or by a function that is named."""
         name = function or connection.output("ProcessFunction")
-        return cls(connection.client("lambda", read_timeout=LONGEST_RUN), name)
+        control = connection.sorter.stores.control(connection.control_table)
+        return cls(connection.client("lambda", read_timeout=LONGEST_RUN), name, connection.consumer(), control)
 
     def redrive(self, stuck: Iterable[Parked | DeadLetter]) -> list[Tried]:
         """Try each at its own place; the first that fails in a queue ends that queue."""
@@ -59,6 +72,25 @@ class Redriver:
         return done
 
     def _try(self, one: Parked | DeadLetter) -> Tried:
+        tried = self._ask(one)
+        return tried if tried.outcome == DELIVERED else self._as_it_stands(tried)
+
+    def _as_it_stands(self, tried: Tried) -> Tried:
+        """Return what the tables say of a message that this redrive did not deliver."""
+        queue, seq = tried.queue, tried.seq
+        if self.consumer.stuck(queue, seq):
+            return tried
+        for letter in self.consumer.discarded(queue):
+            if letter.seq == seq:
+                return replace(tried, outcome=DISCARDED, error=f"discarded meanwhile: {letter.discarded}")
+        there = self.control.standing(self.consumer.name, queue).checkpoint
+        if there is not None and there.has_had(seq):
+            return replace(tried, outcome=DELIVERED, error="", by=BY_OTHERS)
+        stands = "has not begun here" if there is None else f"stands at seq {there.seq}"
+        told = f"not parked any more, and not delivered: consumer {self.consumer.name} was reset, and {stands}"
+        return replace(tried, outcome=FREED, error=told)
+
+    def _ask(self, one: Parked | DeadLetter) -> Tried:
         try:
             answer = self._invoke({"redrive": {"queue": one.queue, "seq": one.seq}})
         except FunctionFailed as error:
@@ -69,7 +101,7 @@ class Redriver:
             return Tried(one.queue, one.seq, FREED, error=error.said)
         match answer:
             case {"delivered": int(delivered), "errors": []}:
-                return Tried(one.queue, one.seq, DELIVERED, delivered)
+                return Tried(one.queue, one.seq, DELIVERED, delivered, by=BY_US)
             case {"delivered": int(delivered), "errors": [{"error": error}, *_]}:
                 return Tried(one.queue, one.seq, FAILED_AGAIN, delivered, str(error))
         told = f"{self.function} answered {shown(answer)}; is it the process function?"
@@ -88,7 +120,7 @@ class Redriver:
 
 
 def show_tries(tries: list[Tried], *, as_json: bool) -> None:
-    """Show what came of it; exit code 1 unless all was delivered."""
+    """Show the result of each; exit code 1 unless all was delivered, by whomever."""
     if as_json:
         print_json(tries)
     else:
@@ -99,4 +131,5 @@ def show_tries(tries: list[Tried], *, as_json: bool) -> None:
 
 
 def _outcome(tried: Tried) -> Styled:
-    return Styled(tried.outcome, "green" if tried.outcome == DELIVERED else "red")
+    told = f"{tried.outcome} by {BY_OTHERS}" if tried.by == BY_OTHERS else tried.outcome
+    return Styled(told, "green" if tried.outcome == DELIVERED else "red")

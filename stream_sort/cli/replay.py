@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
+from stream_sort.accounts import Place, find_stack
 from stream_sort.cli.output import BAD_USAGE, confirm, fail
-from stream_sort.cli.places import Place, find_stack
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -1,21 +1,49 @@
-"""Seqs as people write and read them, and which of those that were to be skipped were not missing."""
+"""Seqs as people write and read them; which of those to be skipped were not missing, and what was released."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from stream_sort.cli.choice import some_of
+from stream_sort.cli.choice import counted, some_of
 from stream_sort.core.gaps import length
+from stream_sort.core.outcomes import Skip
 from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stream_sort.core.outcomes import Skip
+    from stream_sort.core.outcomes import Advance
     from stream_sort.sorter import Sorter
 
+# So many slots are looked at to tell messages from tombstones, a page at a time.
+MOST_COUNTED, PAGE = 100_000, 1_000
 SEQS = re.compile(r"(-?[0-9]{1,20})(?:(?:-|\.\.)(-?[0-9]{1,20}))?")
+
+
+class Released(NamedTuple):
+    """How many messages an advance released, tombstones left out; at most so many if not `exact`."""
+
+    messages: int
+    exact: bool = True
+
+    def __str__(self) -> str:
+        return f"{'' if self.exact else 'up to '}{counted(self.messages, 'message')} released"
+
+
+def released_by(sorter: Sorter, done: Advance) -> Released:
+    """Count what an advance released as people do: a seq that was skipped is no message."""
+    if not done.moved:
+        return Released(0)
+    if done.released > MOST_COUNTED:
+        given_up = done.skipped if isinstance(done, Skip) else ()
+        return Released(done.released - sum(done.old < seq <= done.new for seq in given_up), exact=False)
+    after, tombstones = done.old, 0
+    while after < done.new:
+        page = sorter.stores.items.arrivals(done.queue, after, min(PAGE, done.new - after))
+        tombstones += sum(item.is_tombstone for item in page.items if item.seq <= done.new)
+        after = page.items[-1].seq if page.items else done.new
+    return Released(max(0, done.released - tombstones))
 
 
 def seqs_of(text: str) -> range:

@@ -7,17 +7,23 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from stream_sort.cli.choice import Choice, Match, Queues
+from stream_sort.cli.choice import Choice, Match, Queues, counted
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.output import Cell, Json, Styled, console, json_line, make_table, print_json, visible
+from stream_sort.cli.moments import duration_of
+from stream_sort.cli.output import WIDE, Cell, Json, Styled, console, json_line, print_json, visible
 from stream_sort.cli.overview import require_known
+from stream_sort.cli.tables import fitted, tabled
+from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from stream_sort.cli.overview import Overview, QueueLine
+
+
+SHORTEST_PAUSE = 0.2
 
 
 class Extras(NamedTuple):
@@ -30,7 +36,7 @@ class Extras(NamedTuple):
 
 def add_commands(app: typer.Typer) -> None:
     """Make it a command of the command line."""
-    app.command()(connected(status))
+    app.command()(connected(tabled(status)))
 
 
 def status(  # noqa: PLR0913  # each is an option
@@ -43,20 +49,22 @@ def status(  # noqa: PLR0913  # each is an option
         bool, typer.Option("--deep", help="Ask the items table, too: highest seq, messages that wait. A read a queue.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Again and again, until Ctrl-C; with rates.")] = False,
-    every: Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="How often, with --watch.")] = 2.0,
+    every: Annotated[str, typer.Option(metavar="DURATION", help="How often, with --watch: 500ms, 5s, 1m.")] = "2s",
     as_json: Json = False,
 ) -> None:
     """Show what every queue is doing, or some, the worst first.
 
     Those that are parked, then those that wait for a seq, then those with dead letters, then those that are behind.
-    Reads each cursor row, checkpoint and dead letter once, and the items table only with --deep.
+    Reads each cursor row, checkpoint and dead letter once. Of the items table, it reads a few slots of queues that have
+    moved since they began to wait, 100 at most; with --deep the ends of all queues.
 
     Example: stream-sort status --match "app-*"
     """
+    pause = duration_of(every, "--every", least=SHORTEST_PAUSE)
     choice = Choice.to_look_at(queues, match)
     for queue in choice.queues:
         require_known(connection.sorter, queue)
-    looks = _looks(connection, choice, deep=deep, every=every if watch else None)
+    looks = _looks(connection, choice, deep=deep, every=pause if watch else None)
     if as_json:
         for now in looks:
             _print_lines(now, one_line=watch)
@@ -64,14 +72,16 @@ def status(  # noqa: PLR0913  # each is an option
     screen = console()
     if not watch or not screen.is_terminal:
         for now in looks:
-            screen.print(_table(now, limit, deep=deep))
+            screen.print(_table(now, limit, screen, deep=deep))
         return
+    if WIDE.get():
+        raise InvalidInput("--watch fits the terminal; leave --wide out, or send the output to a file or a pipe")
     from rich.live import Live  # noqa: PLC0415  # as all imports of commands
 
     with Live(console=screen, auto_refresh=False, screen=False) as live:
         for now in looks:
             most = min(limit or screen.height, max(1, screen.height - 5))
-            live.update(_table(now, most, deep=deep, summary_first=True), refresh=True)
+            live.update(_table(now, most, screen, deep=deep, summary_first=True), refresh=True)
 
 
 def _looks(connection: Connection, choice: Choice, *, deep: bool, every: float | None) -> Iterator[Overview]:
@@ -94,7 +104,7 @@ def _print_lines(now: Overview, *, one_line: bool) -> None:
         print_json(now)
 
 
-def _table(now: Overview, limit: int, *, deep: bool, summary_first: bool = False) -> RenderableType:
+def _table(now: Overview, limit: int, screen: Console, *, deep: bool, summary_first: bool = False) -> RenderableType:
     """All that is shown; with the summary first, a screen that is too small cuts off what is least in trouble."""
     from rich.console import Group  # noqa: PLC0415  # as all imports of commands
     from rich.text import Text  # noqa: PLC0415
@@ -106,15 +116,16 @@ def _table(now: Overview, limit: int, *, deep: bool, summary_first: bool = False
     columns += [f"lag {name}" for name in now.consumers] + (["per second"] if extras.rated else [])
     more = len(now.lines) - len(lines)
     told = now.summary + (f"; {more:,} more {'is' if more == 1 else 'are'} not shown, see --limit" if more else "")
-    if any(line.in_doubt for line in lines):
+    if doubtful := sum(line.in_doubt for line in now.lines):
         told += (
-            "\n?: has moved since it began to wait; --deep tells whether it still does, and the next sweep sees to it"
+            f"\n?: {doubtful:,} have moved since they began to wait, and may wait no more. The items of "
+            f"{counted(now.settled, 'such queue')}, the longest waits first, were read; --deep reads those of all"
         )
     for line in lines:
         if line.error is not None:
             told += f"\n{line.queue}: {line.error}"
     rows = [_row(line, now, extras) for line in lines]
-    parts = [make_table(columns, rows), Text("\n".join(map(visible, told.split("\n"))))]
+    parts = [fitted(columns, rows, screen), Text("\n".join(map(visible, told.split("\n"))))]
     return Group(*(reversed(parts) if summary_first else parts))
 
 

@@ -11,6 +11,7 @@ from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
 from stream_sort.cli.output import Json, json_line, print_json, say, show_table
 from stream_sort.cli.overview import cursor_rows
+from stream_sort.cli.tables import tabled
 from stream_sort.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Its number, as li
 
 @app.command("list")
 @connected
+@tabled
 def list_withdrawn(
     connection: Connection, queues: Queues = None, *, match: Match = None, as_json: Json = False
 ) -> None:

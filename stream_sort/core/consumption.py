@@ -30,7 +30,7 @@ class Parked:
 
     `next_try` is None when it is not tried again by itself: redrive or discard it. `attempts` is how often the handler
     was given the message by itself and failed, or died, of it. `damaged` says that not the handler failed but the
-    queue: it has a hole, or its cursor is lost.
+    queue: it has a hole, a row that cannot be read, or its cursor is lost.
     """
 
     queue: str
@@ -103,6 +103,10 @@ class Checkpoint:
         """Return True if the consumer has had everything from the checkpoint up to a seq, before it was reset."""
         after, end = self.replayed_after, self.replayed_through
         return after is not None and end is not None and after <= self.seq and through <= end
+
+    def has_had(self, seq: int) -> bool:
+        """Return True if the consumer has had a seq, and False if a reset passed it over, as far as is known."""
+        return any(after < seq <= through for after, through in self._had())
 
     def border(self) -> int | None:
         """Return the next seq ahead at which what the consumer has had begins or ends: no batch goes past it."""
@@ -274,7 +278,11 @@ def told(error: BaseException) -> str:
     """An error as it is kept: its kind and message, never long, and text that every table takes."""
     cause = error.__cause__
     text = _told(error) + (f" ({_told(cause)})" if cause else "")
-    text = text.encode("utf-8", "replace").decode()
+    return shortened(text.encode("utf-8", "replace").decode())
+
+
+def shortened(text: str) -> str:
+    """Return a text as it is, or as much of it as is kept of an error."""
     return text if len(text) <= MAX_ERROR else text[: MAX_ERROR - 1] + "…"
 
 

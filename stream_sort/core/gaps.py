@@ -61,6 +61,17 @@ def stray_of(gaps: Iterable[range]) -> int | None:
     return next((gap.stop for gap in gaps if length(gap) > MAX_GAP), None)
 
 
+def runs_of(seqs: Iterable[int]) -> list[range]:
+    """Return the runs of contiguous seqs in some that ascend."""
+    runs: list[range] = []
+    for seq in seqs:
+        if runs and runs[-1].stop == seq:
+            runs[-1] = range(runs[-1].start, seq + 1)
+        else:
+            runs.append(range(seq, seq + 1))
+    return runs
+
+
 def length(seqs: range) -> int:
     """Return how many seqs a range of step 1 holds. Not len(), which raises OverflowError from 2**63 on."""
     return max(0, seqs.stop - seqs.start)

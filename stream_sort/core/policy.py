@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar
 
+from stream_sort.core.durations import seconds_in
 from stream_sort.errors import InvalidInput, shown
 
 LONGEST = 10_000_000_000
@@ -14,7 +15,7 @@ LONGEST = 10_000_000_000
 MAX_GAP = 10_000
 # More at once by hand are a slip of the finger, or lie before a time in place of a seq: each is a write.
 MOST_SKIPS = 1_000_000
-_SKIP_AFTER = re.compile(r"skip after (\d+(?:\.\d+)?)\s*(?:s|sec|second|seconds)?", re.IGNORECASE)
+_SKIP_AFTER = re.compile(r"skip after (.+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,16 @@ class GapPolicy:
 
     @classmethod
     def parse(cls, text: str) -> GapPolicy:
-        """Read `wait` or `skip after 30 seconds`, as `str()` of a policy writes them."""
+        """Read `wait` or `skip after 30 seconds`, as `str()` of a policy writes them; or `skip after 1h`, 7d, 1d12h."""
         if text.strip().lower() == "wait":
             return cls.WAIT
         match = _SKIP_AFTER.fullmatch(text.strip())
-        if not match:
-            raise InvalidInput(f"gap policy {shown(text)}: must be 'wait' or 'skip after N seconds'")
-        return cls(float(match[1]))
+        after = seconds_in(match[1]) if match else None
+        if after is None:
+            raise InvalidInput(
+                f"gap policy {shown(text)}: must be 'wait' or 'skip after N seconds', 'skip after 1h', 'skip after 7d'"
+            )
+        return cls(after)
 
     def __str__(self) -> str:
         if self.skip_after is None:

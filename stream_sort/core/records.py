@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from stream_sort.core.gaps import Gap
     from stream_sort.core.message import Message
     from stream_sort.core.policy import GapPolicy
+    from stream_sort.errors import StreamSortError
 
 # The tables keep times in milliseconds.
 MARK_STEP = 0.001
@@ -115,7 +116,10 @@ class Tombstones:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One slot of the items table: a message, or a tombstone with perhaps a late message beside it."""
+    """One slot of the items table: a message, or a tombstone with perhaps a late message beside it.
+
+    `seen` is what it is for an Arrival; it is shown by `arrivals_below` only.
+    """
 
     queue: str
     seq: int
@@ -123,6 +127,7 @@ class Item:
     arrived_at: float | None = None
     skipped: str | None = None
     late: dict[str, Any] | None = None
+    seen: int | None = None
 
     @property
     def is_tombstone(self) -> bool:
@@ -190,7 +195,17 @@ class QueuePage:
 
 @dataclass(frozen=True, slots=True)
 class CursorPage:
-    """Some cursor rows of a listing, and where to go on (None: this was the last page)."""
+    """Some cursor rows of a listing, and where to go on (None: this was the last page).
+
+    `damaged` are queues whose rows cannot be read, each with the error.
+    """
 
     rows: tuple[Cursor, ...]
     next: Any = None
+    damaged: dict[str, StreamSortError] = field(default_factory=dict)
+
+    def whole(self) -> tuple[Cursor, ...]:
+        """Return the rows; raises if one of them cannot be read."""
+        for error in self.damaged.values():
+            raise error
+        return self.rows

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import LocalStackFailed
-from stream_sort.local import leash
+from stream_sort.local import leash, log_keeper
 from stream_sort.local.ministack import POLL, MiniStack
 
 if TYPE_CHECKING:
@@ -17,8 +20,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOG = "ministack.log"
+FUNCTIONS_LOG = "functions.log"
+ENDED = re.compile(rf"(\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) {re.escape(leash.BY_ITSELF)}(.*)")
+CLOCK = "%Y-%m-%d %H:%M:%S"
 # Its files are many, each function's worker having a layer of its own; a busy machine takes its time to remove them.
 STOP_DEADLINE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The end of a local AWS that nobody asked for; `at` is in seconds."""
+
+    at: float
+    reason: str
+
+    def __str__(self) -> str:
+        return f"died at {time.strftime(CLOCK, time.localtime(self.at))} ({self.reason})"
 
 
 class DetachedMiniStack(MiniStack):
@@ -52,6 +69,26 @@ class DetachedMiniStack(MiniStack):
         """Whether it answers."""
         return self.is_running and self._is_healthy()
 
+    @property
+    def death(self) -> Death | None:
+        """When and how it ended; None while it runs. A reboot, or a killed leash, leaves its last sign of life only.
+
+        Of a folder in which one was up, and was not taken down.
+        """
+        # Its leash may still be at work, removing what it left.
+        for line in reversed(self.log_lines()):
+            if found := ENDED.fullmatch(line):
+                return Death(time.mktime(time.strptime(found[1], CLOCK)), found[2])
+        if self.is_running:
+            return None
+        signs = [path.stat().st_mtime for path in self.home.iterdir() if path.is_file()]
+        return Death(max(signs), "its last sign of life; was the machine restarted?") if signs else None
+
+    @property
+    def functions_log(self) -> Path:
+        """The file that keeps what the functions log, as log_keeper writes it."""
+        return self.home / FUNCTIONS_LOG
+
     def stop(self) -> None:
         """End it with all its processes, whoever started it, and remove its state; harmless when it is not running."""
         self._let_go()
@@ -82,12 +119,14 @@ class DetachedMiniStack(MiniStack):
         self._state_dir.mkdir(parents=True)
         os.mkfifo(self._fifo)
         self._log = (self.home / LOG).open("wb+")
+        self.functions_log.unlink(missing_ok=True)
 
     def _spawn(self, command: list[str], held_by: int) -> subprocess.Popen[bytes]:  # noqa: ARG002  # by the FIFO
         # Open for both: the leash is then its own writer, so that it never sees the end of the file.
         fifo = os.open(self._fifo, os.O_RDWR)
         try:
-            return super()._spawn(command, fifo)
+            keeper = [sys.executable, "-I", log_keeper.__file__, str(self.port), str(self.functions_log)]
+            return super()._spawn([*keeper, *command], fifo)
         finally:
             os.close(fifo)
 
@@ -117,5 +156,6 @@ class DetachedMiniStack(MiniStack):
 
 
 def _command_of(process: int) -> str:
-    asked = ["ps", "-o", "args=", "-p", str(process)]
+    # -ww: or what stands far to the right may be cut off.
+    asked = ["ps", "-ww", "-o", "args=", "-p", str(process)]
     return subprocess.run(asked, capture_output=True, text=True, check=False).stdout  # noqa: S603  # a number

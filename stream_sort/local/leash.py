@@ -5,6 +5,7 @@
 Holds on to the read end of a pipe (stdin). When the other end closes, because its owner closed it, ended or
 was killed in whatever way, or when somebody writes to it, the command's whole process group is ended and STATE_DIR is
 removed. Meanwhile the group's number stands in STATE_DIR/group, for the case that this process itself is killed.
+If the command ends by itself, a line on stdout says when and how.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 POLL = 0.1
 PATIENCE = 3.0
+BY_ITSELF = "ERROR [leash] the local AWS ended by itself: "
+SIGNALS = 128
 
 
 def main(state_dir: str, command: list[str]) -> int:
@@ -39,10 +42,18 @@ def main(state_dir: str, command: list[str]) -> int:
         Path(state_dir, "group").write_text(str(child.pid), encoding="ascii")
         while child.poll() is None and not select.select([sys.stdin], [], [], POLL)[0]:
             pass
+        if child.returncode is not None:
+            print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {BY_ITSELF}{how_ended(child.returncode)}", flush=True)  # noqa: T201  # to its log
         end_child(child)
     finally:
         shutil.rmtree(state_dir, ignore_errors=True)
     return child.returncode
+
+
+def how_ended(code: int) -> str:
+    """Say how a process ended: by itself or by a signal, of which a shell or another parent adds 128."""
+    number = -code if code < 0 else code - SIGNALS
+    return f"killed by signal {number}" if number > 0 else f"exit code {code}"
 
 
 def end_child(child: subprocess.Popen[bytes]) -> None:

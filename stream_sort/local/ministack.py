@@ -133,6 +133,11 @@ class MiniStack:
         if self._state_dir != Path():
             shutil.rmtree(self._state_dir, ignore_errors=True)
 
+    @property
+    def is_up(self) -> bool:
+        """Whether it answers."""
+        return self._is_healthy()
+
     def log_lines(self) -> list[str]:
         """What it wrote so far."""
         if self._log is None:

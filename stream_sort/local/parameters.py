@@ -7,26 +7,40 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stream_sort.core.durations import DAY, HOUR, MINUTE, SECOND, seconds_in
 from stream_sort.errors import InvalidInput
 from stream_sort.local.project import project_root
+from stream_sort.local.sam import PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SECTION = re.compile(r"^Parameters:\n(.*?)^\S", re.MULTILINE | re.DOTALL)
 PARAMETER = re.compile(r"^  (\w+):\n((?:    .*\n|\n)*)", re.MULTILINE)
+# The first word of a description is what a number counts.
+UNITS = {"Seconds": SECOND, "Days": DAY}
 PROPERTY = re.compile(r"^    (\w+): (.*)$", re.MULTILINE)
+# What the local AWS has no service for, and what to do instead.
+NOT_HERE = {
+    ("SparkApplication", "Enabled"): "the local AWS has no EMR Serverless; stream-sort backfill, audit and archive run "
+    "Spark on this machine"
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What the template says of one parameter; an empty list of `allowed` values allows any."""
+    """What the template says of one parameter; an empty list of `allowed` values allows any.
+
+    `unit` is in what it counts, in seconds, if it is a time; `is_rate` says that it is as rate(5 minutes).
+    """
 
     is_number: bool = False
     allowed: tuple[str, ...] = ()
     pattern: str = ".*"
     least: float = -math.inf
     most: float = math.inf
+    unit: float | None = None
+    default: str = ""
 
     @classmethod
     def read(cls, body: str) -> Parameter:
@@ -39,7 +53,18 @@ class Parameter:
             said.get("AllowedPattern", ".*"),
             float(said.get("MinValue", -math.inf)),
             float(said.get("MaxValue", math.inf)),
+            UNITS.get(said.get("Description", "").partition(" ")[0]),
+            said.get("Default", "").strip("\"'"),
         )
+
+    def plain(self, value: str) -> str:
+        """Return a duration, such as 5m, as the template takes it: in its unit, or as a rate; all else as it is."""
+        seconds = seconds_in(value) if value and not value.isdecimal() else None
+        if seconds is None:
+            return value
+        if self.unit is not None:
+            return f"{seconds / self.unit:g}"
+        return _rate(seconds) if self.default.startswith("rate(") and seconds % MINUTE == 0 else value
 
     def problem_with(self, value: str) -> str:
         """What a value would have to be; empty if it is allowed."""
@@ -60,8 +85,14 @@ def known_parameters() -> dict[str, Parameter]:
     return {name: Parameter.read(body) for name, body in PARAMETER.findall(found[1] if found else "")}
 
 
+def plain_values(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the values with durations, such as 5m, in the unit that the template counts in."""
+    known = known_parameters() if given else {}
+    return {name: known[name].plain(value) if name in known else value for name, value in given.items()}
+
+
 def check_parameters(given: Mapping[str, str]) -> None:
-    """Raise InvalidInput for a parameter that the template has not, or a value that it does not allow.
+    """Raise InvalidInput for a parameter that the template has not, or a value that cannot be deployed here.
 
     An empty value stands for the default.
     """
@@ -71,6 +102,20 @@ def check_parameters(given: Mapping[str, str]) -> None:
             raise InvalidInput(f"template.yaml has no parameter {name!r}; there are {', '.join(known)}")
         if value and (problem := known[name].problem_with(value)):
             raise InvalidInput(f"parameter {name} is {value!r}; it must be {problem}")
+        if why := _not_here(name, value):
+            raise InvalidInput(f"{name}={value} cannot be tried here: {why}")
+
+
+def _not_here(name: str, value: str) -> str:
+    if name == "PythonRuntime" and value not in {"", f"python{PYTHON}"}:
+        return f"functions run on the Python that runs this command, which is {PYTHON}"
+    return NOT_HERE.get((name, value), "")
+
+
+def _rate(seconds: float) -> str:
+    unit, word = (HOUR, "hour") if seconds % HOUR == 0 else (MINUTE, "minute")
+    count = round(seconds / unit)
+    return f"rate({count} {word}{'' if count == 1 else 's'})"
 
 
 def _is_within(value: str, least: float, most: float) -> bool:

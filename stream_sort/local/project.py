@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import shutil
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
@@ -74,6 +75,14 @@ class HandlerFile:
         names = {name for statement in tree.body for name in _bound_by(statement)}
         if self.function not in names:
             raise InvalidInput(f"handler file {self.path} has no {self.function!r} at its top level")
+
+    @property
+    def digest(self) -> str:
+        """Return a text that is another one if the file or the function is."""
+        try:
+            return sha256(f"{self}\n".encode() + self.path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise InvalidInput(f"handler file {self.path}: {error.strerror}") from error
 
     def copy_to(self, folder: Path) -> None:
         """Put the file beside the function's own code."""

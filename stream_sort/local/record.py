@@ -23,13 +23,18 @@ TRACES = (FILE, "leash", "ministack.log", "sam.log")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A local stack: where it listens, what was asked for, and what came of it."""
+    """A local stack: where it listens, what was asked for, and what came of it.
+
+    `deployed` are the parameters read back, `sources` and `digest` tell what was built, and which handler is in it.
+    """
 
     port: int
     parameters: dict[str, str] = field(default_factory=dict)
     handler: str | None = None
     deployed: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
+    sources: str = ""
+    digest: str = ""
 
     @classmethod
     def load(cls, home: Path) -> Self | None:

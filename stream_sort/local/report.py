@@ -6,7 +6,7 @@ import json
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.local.stack import STEPS
+from stream_sort.local.readable_logs import STEPS
 from stream_sort.local.tools import ACCESS_KEY, REGION
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def describe(stack: LocalStack) -> dict[str, Any]:
         "secret_key": ACCESS_KEY,
         "home": str(stack.home),
         "handler": stack.record.handler,
-        "parameters": stack.record.parameters,
+        "parameters": stack.parameters,
         "outputs": stack.outputs,
         "messages": _messages(stack),
         "workers": {step: stack.workers(step) for step in STEPS},
@@ -49,8 +49,8 @@ def summary(stack: LocalStack, command: Callable[[str], str]) -> str:
     lines = [f"the local stack is up: {stack.endpoint}  (files and logs: {stack.home})", ""]
     lines += [f"  {name:{width}}  {value}" for name, value in named.items()]
     lines += [f"  {name:{width}}  {count:,} messages" for name, count in now["messages"].items()]
-    if stack.record.parameters:
-        told = " ".join(f"{name}={value}" for name, value in stack.record.parameters.items())
+    if now["parameters"]:
+        told = " ".join(f"{name}={value}" for name, value in now["parameters"].items())
         lines += [f"  {'parameters':{width}}  {told}"]
     if stack.record.handler:
         lines += [f"  {'handler':{width}}  {stack.record.handler}"]

@@ -44,13 +44,12 @@ class Sam:
 
     def deploy(self, bucket: str, parameters: Mapping[str, str]) -> None:
         """Deploy what was built, through a bucket, as a new stack or over the one there is."""
-        given = {**parameters, "PythonRuntime": f"python{PYTHON}"}
         self._run(
             "deploy",
             *("--template-file", str(self.build_dir / "template.yaml"), "--stack-name", STACK, "--region", REGION),
             *("--s3-bucket", bucket, "--capabilities", "CAPABILITY_IAM", "--no-progressbar"),
             *("--no-confirm-changeset", "--no-fail-on-empty-changeset"),
-            *("--parameter-overrides", *(f'{name}="{value}"' for name, value in given.items())),
+            *("--parameter-overrides", *(f'{name}="{value}"' for name, value in parameters.items())),
         )
 
     def _run(self, *words: str) -> None:

@@ -6,20 +6,21 @@ import json
 import shutil
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from stream_sort.errors import InvalidInput, LocalStackFailed
 from stream_sort.local.amends import allow
-from stream_sort.local.deployment import deploy
-from stream_sort.local.detached import DetachedMiniStack
+from stream_sort.local.deployment import deploy, swap_handler, usual_parameters
+from stream_sort.local.detached import Death, DetachedMiniStack
+from stream_sort.local.function_logs import function_logs
 from stream_sort.local.handler_trial import try_handler
-from stream_sort.local.init_errors import init_errors
 from stream_sort.local.ministack import MiniStack
 from stream_sort.local.parameters import check_parameters
 from stream_sort.local.ports import choose_port
 from stream_sort.local.project import HandlerFile, project_root
+from stream_sort.local.readable_logs import STEPS
 from stream_sort.local.record import FOLDER, Record, locked
-from stream_sort.local.sam import STACK
+from stream_sort.local.settlement import deployed_parameters
 from stream_sort.local.workers import worker_pids
 
 if TYPE_CHECKING:
@@ -27,15 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-STEPS = ("enqueue", "advance", "process", "sweep")
-
-
-class LogLine(NamedTuple):
-    """One line that a function wrote; `at` is in milliseconds."""
-
-    at: int
-    step: str
-    text: str
+    from stream_sort.local.readable_logs import LogLine
 
 
 class LocalStack:
@@ -61,7 +54,7 @@ class LocalStack:
     ) -> Self:
         """Start the local AWS unless it runs, then build and deploy.
 
-        `handler` is `my_handler.py:handle`, `parameters` are the template's. What a stack that runs was given before
+        `handler` is `my_handler.py:handle`, `parameters` are the template's. What a stack that runs, or died, was given
         stays unless it is given anew; an empty value is the default. If it fails, what it started goes again.
         """
         folder = _folder(home)
@@ -74,10 +67,14 @@ class LocalStack:
                     raise LocalStackFailed(f"the local stack runs on port {aws.port}; take it down to move it")
                 wanted = asked_over(before, wanted)
                 return cls(aws, folder, _saved(deploy(aws, folder, wanted, report, before=before), folder))
+            wanted = asked_over(before, wanted)
+            if wanted.handler:
+                # That of a stack that died; its file may be gone.
+                HandlerFile.parse(wanted.handler)
             aws.port = choose_port(port, aws.port)
             try:
                 aws.start()
-                return cls(aws, folder, _saved(deploy(aws, folder, asked_over(None, wanted), report), folder))
+                return cls(aws, folder, _saved(deploy(aws, folder, wanted, report), folder))
             except BaseException:
                 _remove(aws)
                 raise
@@ -100,14 +97,17 @@ class LocalStack:
             raise
 
     @classmethod
-    def find(cls, home: Path | None = None) -> Self | None:
-        """The stack that runs in a folder; None if none does."""
+    def known(cls, home: Path | None = None) -> Self | None:
+        """The stack of a folder, be it up or dead; None if there is none, or it was taken down."""
         folder = _folder(home)
         record = Record.load(folder)
-        if record is None:
-            return None
-        aws = DetachedMiniStack(folder, record.port)
-        return cls(aws, folder, record) if aws.is_up else None
+        return None if record is None else cls(DetachedMiniStack(folder, record.port), folder, record)
+
+    @classmethod
+    def find(cls, home: Path | None = None) -> Self | None:
+        """The stack that runs in a folder; None if none does."""
+        stack = cls.known(home)
+        return stack if stack is not None and stack.is_up else None
 
     @classmethod
     def reset(cls, home: Path | None = None, report: Callable[[str], None] = lambda _: None) -> Self:
@@ -136,6 +136,23 @@ class LocalStack:
         self.down()
 
     @property
+    def is_up(self) -> bool:
+        """Return True if its AWS answers."""
+        return self._aws.is_up
+
+    @property
+    def death(self) -> Death | None:
+        """When and how its AWS ended, if nobody asked for it."""
+        return self._aws.death if isinstance(self._aws, DetachedMiniStack) else None
+
+    def swap_handler(self) -> bool:
+        """Put in the handler's file if it has changed; return True if it had. The old one stays if it raises."""
+        with locked(self.home):
+            swapped = swap_handler(self._aws, self.home, Record.load(self.home) or self._record)
+            self._record, before = _saved(swapped, self.home), self._record
+        return swapped.digest != before.digest
+
+    @property
     def endpoint(self) -> str:
         """The URL of all services."""
         return self._aws.url
@@ -144,6 +161,18 @@ class LocalStack:
     def outputs(self) -> dict[str, str]:
         """The outputs of the template: names of tables and functions, URLs of queues."""
         return self._record.outputs
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The parameters that it has now, as far as they were asked for or are not the usual ones; read from it."""
+        usual, asked = usual_parameters(), self._record.parameters
+        # The name of a handler's module says less than its file.
+        handler = {"Handler"} if self._record.handler else set()
+        return {
+            name: value
+            for name, value in deployed_parameters(self._aws).items()
+            if name not in handler and (name in asked or value != usual.get(name))
+        }
 
     @property
     def record(self) -> Record:
@@ -171,16 +200,11 @@ class LocalStack:
         return said
 
     def logs(self, step: str, since: int = 0) -> list[LogLine]:
-        """What a function wrote, and why it did not start, oldest first; `since` is in milliseconds."""
-        unstarted = init_errors(self._aws.log_lines(), self.function(step))
-        with closing(self.client("logs")) as client:
-            pages = client.get_paginator("filter_log_events").paginate(
-                logGroupName=f"/stream-sort/{STACK}/{step}", startTime=since
-            )
-            events = [event for page in pages for event in page["events"]]
-        lines = [LogLine(event["timestamp"], step, event["message"].rstrip("\n")) for event in events]
-        lines += [LogLine(at, step, text) for at, text in unstarted if at >= since]
-        return sorted(lines, key=lambda line: line.at)
+        """What a function wrote, and why it did not start, oldest first; `since` is in milliseconds.
+
+        Also of a local AWS that died: up to about a second before it did.
+        """
+        return function_logs(self._aws, step, self.function(step), since)
 
     def workers(self, step: str) -> list[int]:
         """The processes that run a function now; to kill one is what AWS does when it takes a sandbox away."""

@@ -74,7 +74,8 @@ class CursorStore(Protocol):
     def rows(self, start: Any = None, limit: int | None = None) -> CursorPage:
         """List all rows, at most `limit` a page.
 
-        11. As complete as `queues`; a row may be shown as it stood a moment before.
+        11. As complete as `queues`; a row may be shown as it stood a moment before. One that cannot be read is named
+            as damaged, and hides no other.
         """
 
     def set_floor(self, queue: str, floor: int) -> Move | None:
@@ -92,10 +93,10 @@ class CursorStore(Protocol):
         15. None if the table has no index of them, or it is still being made.
         """
 
-    def rows_of(self, queues: Sequence[str]) -> list[Cursor]:
-        """Read the rows of many queues.
+    def rows_of(self, queues: Sequence[str]) -> CursorPage:
+        """Read the rows of many queues, all on one page.
 
-        16. Those that exist, in any order; a row may be shown as it stood a moment before.
+        16. Those that exist, in any order; a row may be shown as it stood a moment before, or as damaged, as in `rows`.
         """
 
     def note_gap(self, cursor: Cursor, gap: Gap | None) -> bool:

@@ -54,7 +54,8 @@ class ItemStore(Protocol):
         """Read items of `(after, through]`.
 
         10. Ascending, nothing left out between them, as current as `look`; empty and not `more` only
-            if nothing is stored in the range.
+            if nothing is stored in the range. It ends before an item that cannot be read; RowDamaged if that comes
+            first.
         """
 
     def highest(self, queue: str) -> int | None:
@@ -94,4 +95,10 @@ class ItemStore(Protocol):
 
         16. Ascending, at most `limit`, nothing left out between them, as current as `look`; whatever a document holds
             cannot make it fail.
+        """
+
+    def arrivals_below(self, queue: str, before: int, limit: int) -> Page:
+        """Show the same of what is stored below `before`, the highest first, and what each was stored with as `seen`.
+
+        17. Descending, otherwise as `arrivals`; without `more`, nothing is stored below the last one.
         """

@@ -19,7 +19,7 @@ def _none() -> int:
     return 0
 
 
-def _nothing(table: str) -> None:
+def _nothing(name: str) -> None:
     """The first call says so."""
 
 
@@ -29,6 +29,7 @@ class Stores:
 
     `cursor_table` is the name in its stream's records, empty where there is no stream; `requests` tells how many
     requests were made so far. `check_control` raises for a control table that is not there, where no call would.
+    `check_items` takes a queue, and raises for an items table that is not there or has other keys; once is enough.
     """
 
     items: ItemStore
@@ -40,3 +41,4 @@ class Stores:
     cursor_table: str = ""
     requests: Callable[[], int] = _none
     check_control: Callable[[str], None] = _nothing
+    check_items: Callable[[str], None] = _nothing

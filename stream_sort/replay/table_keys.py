@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import AccessDenied, SettingsError
+from stream_sort.errors import AccessDenied, OtherKeys
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.connection import make_client
 
@@ -15,7 +15,7 @@ PATIENCE = 10.0
 
 
 def check_keys(access: TableAccess) -> None:
-    """Raise TableNotFound for a table that is not there, SettingsError for one with other keys.
+    """Raise TableNotFound for a table that is not there, OtherKeys for one with other keys.
 
     Whoever may not describe tables is taken at his word.
     """
@@ -33,9 +33,11 @@ def check_keys(access: TableAccess) -> None:
         # HASH comes before RANGE.
         found = [key["AttributeName"] for key in sorted(schema, key=lambda key: str(key["KeyType"]))]
         if found != keys:
-            raise SettingsError(
+            raise OtherKeys(
                 f"the {kind} table {table} has the key {_shown(found)}; it should be {_shown(keys)}: are the tables "
-                "swapped, or is the queue key or the seq key another (--queue-key and --seq-key; queueKey and seqKey)?"
+                "swapped, or is the queue key or the seq key another (--queue-key and --seq-key; queueKey and seqKey)? "
+                f"It was looked for in {client.meta.region_name} ({client.meta.endpoint_url})",
+                table=table,
             )
 
 

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from stream_sort.settings import SinkSettings
 
 ARN = r"arn:aws[a-z-]*:"
+REGION = r"([a-z]{2}(?:-[a-z]+)+-\d+)"
+# Where a target tells its region: its ARN, or the host of its queue.
+REGIONS = re.compile(
+    rf"{ARN}[a-z]+:{REGION}:|https?://(?:[\w.-]+\.)?sqs(?:-fips)?\.{REGION}\.|https?://{REGION}\.queue\."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,14 @@ def make_sink(settings: SinkSettings, client: Any = None) -> Callable[[Batch], i
             f"(the sinks are {', '.join(SINKS)})"
         )
     factory = getattr(import_module(f"stream_sort.sinks.{kind.module}"), kind.factory)
-    given = [target, client or make_client(kind.service)] if kind.service else []
+    given = [target, client or make_client(kind.service, region=region_of(target))] if kind.service else []
     return cast("Callable[[Batch], int | None]", factory(*given, *[settings.sender] * kind.names_sender))
+
+
+def region_of(target: str) -> str | None:
+    """Return the region that a target's ARN or URL names; None if it names none."""
+    found = REGIONS.match(target)
+    return next(filter(None, found.groups()), None) if found else None
 
 
 def make_client(service: str, *, region: str | None = None, endpoint_url: str | None = None) -> Any:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # What Kinesis can take, key included; a stream takes 1 MiB unless its own limit was raised, and Kinesis then says so.
 MAX_BYTES = 10_485_760
 QUEUES_REMEMBERED = 10_000
+INVALID = "InvalidArgumentException"
 
 
 class KinesisSink:
@@ -44,10 +45,14 @@ class KinesisSink:
         after = {"SequenceNumberForOrdering": self._numbers[key]} if key in self._numbers else {}
         try:
             answer = self._client.put_record(**self._stream, **after, PartitionKey=key, Data=entry.text.encode())
-        except ClientError:
-            # The number itself may be what is refused, when the stream was made anew: the next try goes without.
-            self._numbers.pop(key, None)
-            raise
+        except ClientError as error:
+            # The number itself may be what is refused, when the stream was made anew: the next try goes without. It is
+            # no fault of the message, so it is made at once.
+            was_told = self._numbers.pop(key, None) is not None
+            if not was_told or error.response["Error"]["Code"] != INVALID:
+                raise
+            self._put(key, entry)
+            return
         if len(self._numbers) >= QUEUES_REMEMBERED:
             self._numbers.clear()
         self._numbers[key] = answer["SequenceNumber"]

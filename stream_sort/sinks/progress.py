@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -38,6 +39,10 @@ OWN_FAULTS = frozenset(
         "ValidationException",
     }
 )
+
+
+# The same codes are of the target where the sentence begins with it: SNS says so of a topic of another region.
+OF_THE_TARGET = re.compile(r"Invalid parameter: (?:TopicArn|TargetArn)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,8 @@ def _is_own_fault(error: Exception) -> bool:
         # SQS puts a prefix before its older codes.
         code = str(error.response.get("Error", {}).get("Code", "")).rpartition(".")[2]
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        return code in OWN_FAULTS or status == TOO_LARGE
+        said = str(error.response.get("Error", {}).get("Message", ""))
+        return (code in OWN_FAULTS and not OF_THE_TARGET.match(said)) or status == TOO_LARGE
     if isinstance(error, StreamSortError):
         return not isinstance(error, TryLater)
     return isinstance(error, ParamValidationError)

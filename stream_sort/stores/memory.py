@@ -146,6 +146,19 @@ class MemoryItemStore:
             found = (Item(queue, one.seq, arrived_at=one.arrived_at, skipped=one.skipped) for one in slots)
             return Page(tuple(found), start + limit < len(held.seqs))
 
+    def arrivals_below(self, queue: str, before: int, limit: int) -> Page:
+        """See ItemStore."""
+        with self._tables.lock:
+            held = self._tables.queue(queue)
+            stop = bisect_left(held.seqs, before)
+            start = max(0, stop - limit)
+            slots = [held.slots[seq] for seq in reversed(held.seqs[start:stop])]
+            found = (
+                Item(queue, one.seq, arrived_at=one.arrived_at, skipped=one.skipped, seen=held.seen.get(one.seq))
+                for one in slots
+            )
+            return Page(tuple(found), start > 0)
+
     def highest(self, queue: str) -> int | None:
         """See ItemStore."""
         with self._tables.lock:

@@ -47,11 +47,11 @@ class MemoryCursorListings:
             end = len(there) if limit is None else first + limit
             return CursorPage(tuple(islice(there.values(), first, end)), end if end < len(there) else None)
 
-    def rows_of(self, queues: Sequence[str]) -> list[Cursor]:
+    def rows_of(self, queues: Sequence[str]) -> CursorPage:
         """See CursorStore."""
         with self._tables.lock:
             found = (self._tables.cursors.get(queue) for queue in dict.fromkeys(queues))
-            return [row for row in found if row is not None]
+            return CursorPage(tuple(row for row in found if row is not None))
 
 
 def _is_active(row: Cursor, since: float) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.core.gaps import Gap
 from stream_sort.core.message import MAX_SEQ, KeyNames, Message, check_message
 from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Arrival, Cleared, Cursor, Item, Tombstones
+from stream_sort.core.records import Arrival, Cleared, Cursor, CursorPage, Item, Tombstones
 
 if TYPE_CHECKING:
     from stream_sort.ports import Stores
@@ -212,6 +212,21 @@ class ItemStoreContract:
         assert (rest.items, rest.more) == ((Item("q", 4, arrived_at=NOW + 2),), False)
         assert stores.items.arrivals("q", 4, 2).items == ()
 
+    def test_17_arrivals_below_show_the_highest_first_and_what_was_seen(self, stores: Stores) -> None:
+        stores.items.put(arrival("q", 1, **EVERY_TYPE), NOW)
+        stores.items.skip(tombstones("q", [3], "lost", seen=1), NOW + 1)
+        stores.items.put(arrival("q", 2**63 - 1, seen=0, body="x"), NOW + 2)
+        stores.items.put(arrival("other", 2), NOW)
+        first = stores.items.arrivals_below("q", 2**63, 2)
+        assert first.items == (
+            Item("q", 2**63 - 1, arrived_at=NOW + 2, seen=0),
+            Item("q", 3, arrived_at=NOW + 1, skipped="lost", seen=1),
+        )
+        assert first.more
+        rest = stores.items.arrivals_below("q", 3, 2)
+        assert (rest.items, rest.more) == ((Item("q", 1, arrived_at=NOW),), False)
+        assert stores.items.arrivals_below("q", 1, 2).items == ()
+
 
 class CursorStoreContract:
     """What every CursorStore keeps."""
@@ -383,8 +398,8 @@ class CursorStoreContract:
         for row in rows:
             stores.cursors.create(row)
         wanted = ["unknown", *(row.queue for row in rows), rows[0].queue]
-        assert sorted(stores.cursors.rows_of(wanted), key=lambda row: row.position) == rows
-        assert stores.cursors.rows_of([]) == []
+        assert sorted(stores.cursors.rows_of(wanted).rows, key=lambda row: row.position) == rows
+        assert stores.cursors.rows_of([]) == CursorPage(())
 
     def test_17_a_gap_is_noted_and_forgotten_only_where_it_was_seen(self, stores: Stores) -> None:
         row = Cursor("q", -3, -2, GapPolicy(9.0), waiting_since=NOW, moved_at=NOW + 1, floor=None)

@@ -104,7 +104,8 @@ def box(thing: Locator) -> tuple[float, float, float, float]:
 def open_page(browser: Browser, path: Path, *, width: int = 1200, scheme: Any = "light") -> Iterator[Sight]:
     """A page in a window of its own, watched from its first byte on."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    context.set_default_timeout(10_000)
+    # A machine that is busy with other tests takes its time to open a page.
+    context.set_default_timeout(60_000)
     page = context.new_page()
     sight = Sight(page)
     page.on("request", lambda request: sight.requests.append(request.url))

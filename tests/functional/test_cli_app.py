@@ -58,6 +58,48 @@ def test_bad_usage_is_one_line(words: list[str], told: str) -> None:
     assert Line().error(*words, code=2) == told
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["staus"], "No such command 'staus'; did you mean 'status'? See stream-sort --help"),
+        (["consumer"], "No such command 'consumer'; did you mean 'consumers'? See stream-sort --help"),
+        (["parked", "lst"], "No such command 'lst'; did you mean 'list'? See stream-sort parked --help"),
+        (
+            ["consumers", "rest"],
+            "No such command 'rest'; did you mean 'reset' or 'retire'? See stream-sort consumers --help",
+        ),
+        (["local", "upp"], "No such command 'upp'; did you mean 'up'? See stream-sort local --help"),
+        (["retire"], "No such command 'retire'; did you mean 'consumers retire'? See stream-sort --help"),
+        (["logs"], "No such command 'logs'; did you mean 'local logs'? See stream-sort --help"),
+        (
+            ["redrive"],
+            (
+                "No such command 'redrive'; did you mean 'parked redrive', 'dead redrive' or 'dead-letters redrive'? "
+                "See stream-sort --help"
+            ),
+        ),
+        (["parked", "ada"], "No such command 'ada'; did you mean 'parked list ada'? See stream-sort parked --help"),
+        (["late", "a b"], "No such command 'a b'; did you mean \"late list 'a b'\"? See stream-sort late --help"),
+        (["status", "--dep"], "No such option: --dep; did you mean --deep? See stream-sort status --help"),
+        (["parked", "--jsn"], "No such option: --jsn; did you mean --json? See stream-sort parked list --help"),
+        (
+            ["backfill", "--snk", "parquet"],
+            "no such option: --snk; did you mean --sink? See stream-sort backfill --help",
+        ),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
+)
+def test_what_is_mistyped_gets_a_did_you_mean(words: list[str], told: str) -> None:
+    assert Line().error(*words, code=2) == told
+
+
+@pytest.mark.parametrize("group", ["parked", "dead", "dead-letters", "late", "withdrawn", "consumers"])
+def test_a_group_says_in_its_help_that_it_lists(group: str) -> None:
+    shown = Line().run(group, "--help").stdout
+    assert f"Usage: stream-sort {group} [OPTIONS] [COMMAND] [ARGS]..." in shown
+    assert "Without a command it lists them, with the options of list." in shown
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is full")
 @pytest.mark.parametrize("words", [COST, [*COST, "--json"], ["--help"]], ids=["table", "json", "help"])
 def test_output_that_cannot_be_written_is_one_line(words: list[str]) -> None:

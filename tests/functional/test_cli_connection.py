@@ -1,59 +1,23 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
 
 import pytest
 
-from stream_sort import SettingsError, StreamSorter
-from stream_sort.cli import places
+from stream_sort import SettingsError, StreamSorter, accounts
 from stream_sort.cli.connection import connect
-from stream_sort.cli.output import jsonable, make_table, shell_word, visible
+from stream_sort.cli.output import jsonable, shell_word, visible
+from stream_sort.cli.tables import fitted
 from stream_sort.core.policy import GapPolicy
 from stream_sort.local import project
+from tests.functional.cloudformation import an_account
 from tests.functional.command_line import Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-OUTPUTS = {"ItemsTable": "its", "CursorTable": "crs", "ControlTable": "ctl", "ProcessFunction": "prc"}
-PARAMETERS = {"QueueKey": "lane", "SeqKey": "n", "FirstSeq": "5", "GapPolicy": "wait"}
-NO_SUCH = "<ErrorResponse><Error><Code>ValidationError</Code><Message>no {}</Message></Error></ErrorResponse>"
-
-
-class CloudFormation(BaseHTTPRequestHandler):
-    """Knows one stack, mine, and answers as CloudFormation does; moto's needs more than the rest of the suite."""
-
-    def do_POST(self) -> None:
-        asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        name = asked["StackName"][0]
-        is_there = name == "mine"
-        body = (_described() if is_there else NO_SUCH.format(name)).encode()
-        self.send_response(200 if is_there else 400)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-def _described() -> str:
-    outputs = _members("Output", OUTPUTS)
-    members = f"<Outputs>{outputs}</Outputs><Parameters>{_members('Parameter', PARAMETERS)}</Parameters>"
-    stack = f"<member><StackName>mine</StackName>{members}</member>"
-    result = f"<DescribeStacksResult><Stacks>{stack}</Stacks></DescribeStacksResult>"
-    return f"<DescribeStacksResponse>{result}</DescribeStacksResponse>"
-
-
-def _members(kind: str, values: dict[str, str]) -> str:
-    pairs = (f"<{kind}Key>{name}</{kind}Key><{kind}Value>{value}</{kind}Value>" for name, value in values.items())
-    return "".join(f"<member>{pair}</member>" for pair in pairs)
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +25,7 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variables, and no local stack of whoever runs the tests."""
     for name in ("ITEMS_TABLE", "CURSOR_TABLE", "CONTROL_TABLE", "QUEUE_KEY", "SEQ_KEY", "CONSUMER"):
         monkeypatch.delenv(f"STREAM_SORT_{name}", raising=False)
-    monkeypatch.setattr(places, "_local", lambda: None)
+    monkeypatch.setattr(accounts, "_local", lambda: None)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")
@@ -69,13 +33,8 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), CloudFormation)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with an_account() as account:
+        yield account.endpoint
 
 
 def test_a_stack_names_tables_keys_and_functions(endpoint: str) -> None:
@@ -101,7 +60,7 @@ def test_an_option_goes_before_a_variable_and_that_before_the_stack(
 
 def test_a_stack_that_is_not_there_is_one_line_with_the_region(endpoint: str) -> None:
     told = Line().error("status", "--stack", "other", "--endpoint-url", endpoint, code=2)
-    assert "--stack other: no other" in told
+    assert "--stack other: there is no stack of that name in eu-west-1" in told
     assert "eu-west-1" in told
 
 
@@ -131,7 +90,7 @@ class UpAt:
 def test_who_means_aws_while_a_local_stack_is_up_is_not_told_to_start_one(
     words: list[str], variables: list[str], leave_out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "_local", UpAt)
+    monkeypatch.setattr(accounts, "_local", UpAt)
     for name in variables:
         monkeypatch.setenv(name, "Cursor")
     told = Line().error("status", *words, code=2)
@@ -195,7 +154,7 @@ def test_who_names_a_stack_while_a_local_one_is_up_is_told_how_to_mean_that(monk
     for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    monkeypatch.setattr(places, "_local", object)
+    monkeypatch.setattr(accounts, "_local", object)
     told = Line().error("status", "--stack", "stream-sort", code=2)
     assert told.startswith("no AWS region is set; give --region, or set AWS_REGION")
     assert told.endswith("(a local stack is up: to mean that one, leave out --stack)")
@@ -269,7 +228,7 @@ def test_markup_in_a_cell_is_text() -> None:
 
     screen = Console(width=80, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115, PTH123
     with screen.file:
-        screen.print(make_table(("[red]a",), [["[bold]b[/]"], [1234]]))
+        screen.print(fitted(("[red]a",), [["[bold]b[/]"], [1234]], screen))
     told = screen.export_text()
     assert "[red]a" in told
     assert "[bold]b[/]" in told

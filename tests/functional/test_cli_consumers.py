@@ -122,6 +122,40 @@ def test_a_consumer_at_work_is_reset_by_force_only(desk: OperatorDesk) -> None:
     assert checkpoints(desk) == (-1, 1)
 
 
+MEANT = "there is no queue 'billing', but a consumer of that name: did you mean --consumer billing?"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["consumers", "reset", "billing"],
+        ["consumers", "reset", "billing", "--to", "earliest"],
+        ["consumers", "reset", "ada", "billing", "--to", "earliest", "--dry-run"],
+        ["parked", "list", "billing"],
+        ["parked", "redrive", "billing"],
+        ["parked", "discard", "billing", "1", "--reason", "x"],
+        ["dead", "list", "billing"],
+        ["dead", "show", "billing", "1"],
+        ["dead", "redrive", "billing"],
+        ["dead", "discard", "billing", "--reason", "x"],
+    ],
+    ids=" ".join,
+)
+def test_a_consumer_named_in_place_of_a_queue_gets_a_did_you_mean(desk: OperatorDesk, words: list[str]) -> None:
+    done = desk.run(*words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"stream-sort: {MEANT}")
+
+
+def test_a_queue_that_has_the_name_of_a_consumer_is_a_queue(desk: OperatorDesk) -> None:
+    desk.put("billing", 0, 1)
+    desk.deliver("billing")
+    (one,) = desk.told("consumers", "reset", "billing", "--to", "earliest", "--dry-run")
+    assert (one["queue"], one["new"]) == ("billing", -1)
+    assert desk.told("parked", "list", "billing") == []
+
+
 def test_a_reset_with_nothing_to_do_says_so(desk: OperatorDesk) -> None:
     done = desk.run("consumers", "reset", "--all", "--to", "latest")
     assert (done.exit_code, done.stdout) == (0, "")
@@ -234,7 +268,7 @@ def test_a_reset_by_time_brings_back_what_arrived_since(desk: OperatorDesk, back
         ("--to-time", "2026-11-01T12:00:01.5", "has no time zone; write it as 2026-11-01T12:00:01.500000Z"),
         ("--to-time", "yesterday", "'yesterday' is no time; write one as 2026-11-01T12:00Z"),
         ("--to-time", "9999-01-01T00:00Z", "'9999-01-01T00:00Z' lies ahead; for all that is to come: --to latest"),
-        ("--by-duration", "2 hours", "is no duration; write one as 90s, 15m, 2h or 1d12h"),
+        ("--by-duration", "2 fortnights", "is no duration; write one as 30s, 5m, 1h, 7d or 1d12h"),
         ("--by-duration", "", "is no duration"),
         ("--by-duration", "0s", "is no time at all"),
     ],

@@ -9,10 +9,9 @@ import pytest
 from botocore.client import BaseClient
 from moto import mock_aws
 
-from stream_sort import StreamSorter
+from stream_sort import StreamSorter, accounts
 from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
 from stream_sort.aws_lambda.enqueue import Enqueue
-from stream_sort.cli import places
 from stream_sort.errors import StreamSortError
 from tests.functional.command_line import Line, example_of
 from tests.functional.conftest import EVENTS, TUNING, Table
@@ -31,7 +30,7 @@ ARN = "arn:aws:lambda:eu-west-1:123456789012:function:enqueue:$LATEST"
 
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployedStack]:
-    monkeypatch.setattr(places, "_local", lambda: None)
+    monkeypatch.setattr(accounts, "_local", lambda: None)
     for name in ("ITEMS_TABLE", "CURSOR_TABLE", "CONTROL_TABLE", "QUEUE_KEY", "SEQ_KEY", "CONSUMER"):
         monkeypatch.delenv(f"STREAM_SORT_{name}", raising=False)
     for name, value in {
@@ -408,8 +407,8 @@ def test_a_queue_of_ones_own_can_be_named(dead: DeadLetters) -> None:
 def test_nothing_is_nothing(stack: DeployedStack) -> None:
     assert listed() == []
     assert redrive() == []
-    told = Line().run("dead-letters", "list", *WHERE).stdout
-    assert told == "nothing is kept in EnqueueDeadLetters and StreamFailures\n"
+    for words in (["dead-letters", "list", *WHERE], ["dead-letters", *WHERE]):
+        assert Line().run(*words).stdout == "nothing is kept in EnqueueDeadLetters and StreamFailures\n"
     assert stack.client("sqs")
 
 

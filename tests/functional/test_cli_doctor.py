@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from stream_sort import StreamSorter, Sweeper
-from stream_sort.cli import places
+from stream_sort import StreamSorter, Sweeper, accounts
+from stream_sort.cli import doubts
 from stream_sort.cli.checkup.standing import read_standings
 from stream_sort.cli.connection import connect
 from stream_sort.core.consumption import Checkpoint, Subscription
 from stream_sort.core.message import KeyNames, take_message
 from stream_sort.core.records import Arrival
+from stream_sort.stores.dynamodb.control_rows import key_of, place_of
 from stream_sort.stores.dynamodb.items import DynamoItemStore
 from stream_sort.stores.dynamodb.tables import TableNames, cursor_table, items_table
 from tests.functional.command_line import VARIABLES, Line
@@ -30,7 +31,7 @@ KEYS = KeyNames("queue", "seq")
 
 @pytest.fixture(autouse=True)
 def where(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "_local", lambda: None)
+    monkeypatch.setattr(accounts, "_local", lambda: None)
     monkeypatch.setattr("stream_sort.cli.checkup.standing.PAUSE", 0.0)
     for name, value in {**VARIABLES, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}.items():
         monkeypatch.setenv(name, value)
@@ -150,6 +151,40 @@ def test_a_stuck_queue_is_found_and_freed_by_the_command_that_is_given(desk: Ope
     assert findings() == []
 
 
+@pytest.mark.parametrize("name", ["Cursor", "Control"])
+def test_a_row_that_cannot_be_read_is_named_by_doctor_and_status(desk: OperatorDesk, dynamo: Table, name: str) -> None:
+    desk.put("ada", 0)
+    desk.put("bob", 0)
+    desk.deliver("ada", "bob")
+    key = {"queue": {"S": "ada"}} if name == "Cursor" else key_of(*place_of("billing", "ada"))
+    dynamo.client.update_item(
+        TableName=name, Key=key, UpdateExpression="REMOVE #it", ExpressionAttributeNames={"#it": "seq"}
+    )
+    level, area, text, remedy = only(findings(code=1))
+    assert (level, area, remedy) == ("FAIL", "queues", "stream-sort explain ada")
+    assert text.startswith("'ada' could not be looked at: the ")
+    told = Line().run("status").stdout
+    assert "2 queues" in told
+    assert "1 could not be looked at" in told
+
+
+def test_a_row_that_cannot_be_read_is_named_though_its_queue_is_parked_as_damaged(
+    desk: OperatorDesk, dynamo: Table
+) -> None:
+    desk.put("ada", 0, 1)
+    desk.put("bob", 0)
+    dynamo.client.delete_item(TableName="Items", Key={"queue": {"S": "ada"}, "seq": {"N": "1"}})
+    desk.deliver("ada")
+    dynamo.client.update_item(
+        TableName="Cursor",
+        Key={"queue": {"S": "ada"}},
+        UpdateExpression="REMOVE #it",
+        ExpressionAttributeNames={"#it": "seq"},
+    )
+    assert any(one["text"].startswith("'ada' could not be looked at: the ") for one in findings(code=1))
+    assert "1 could not be looked at" in Line().run("status").stdout
+
+
 def test_a_queue_that_moves_meanwhile_is_not_stuck(desk: OperatorDesk) -> None:
     desk.put("ada", 0)
     desk.sorter.stores.items.put(Arrival(take_message({"queue": "ada", "seq": 1}, KEYS), 0), 0.0)
@@ -163,6 +198,7 @@ def test_a_position_beyond_the_items_is_found_and_mended_by_putting_them_again(
     desk: OperatorDesk, dynamo: Table
 ) -> None:
     desk.put("ada", 0, 1)
+    desk.put("bob", 0)
     dynamo.client.delete_item(TableName="Items", Key={"queue": {"S": "ada"}, "seq": {"N": "1"}})
     level, _, text, remedy = only(findings(code=1))
     assert (level, text) == ("FAIL", "'ada' is released through seq 1, but that is not stored: items are lost")
@@ -212,7 +248,18 @@ def test_young_gaps_are_counted_where_nothing_is_wrong(desk: OperatorDesk) -> No
     desk.put("bob", 1)
     desk.put("eve", 1, 0)
     shown = Line().run("doctor").stdout
-    assert "OK           queues        2 queues wait for a seq and 1 may, none for over 60 min" in shown
+    assert "OK           queues        2 queues wait for a seq, none for over 60 min" in shown
+
+
+def test_what_may_wait_is_read_up_to_a_bound_and_the_rest_is_told(
+    desk: OperatorDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ada", "bob", "eve"):
+        desk.put(name, 0, 2, 4)
+        desk.put(name, 1)
+    assert "OK           queues        3 queues wait for a seq, none for over" in Line().run("doctor").stdout
+    monkeypatch.setattr(doubts, "DOUBTS", 1)
+    assert "OK           queues        1 queue waits for a seq and 2 may, none for over" in Line().run("doctor").stdout
 
 
 def test_a_mark_that_is_out_of_date_is_no_gap(desk: OperatorDesk) -> None:

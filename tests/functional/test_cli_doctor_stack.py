@@ -11,7 +11,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from stream_sort.cli import places
+from stream_sort import accounts
 from tests.functional.command_line import Line, examples_of
 from tests.functional.deployed_stack import DeployedStack, stand_in_for_aws
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployedStack]:
-    monkeypatch.setattr(places, "_local", lambda: None)
+    monkeypatch.setattr(accounts, "_local", lambda: None)
     names = ("ITEMS_TABLE", "CURSOR_TABLE", "CONTROL_TABLE", "QUEUE_KEY", "SEQ_KEY", "CONSUMER")
     for name in names:
         monkeypatch.delenv(f"STREAM_SORT_{name}", raising=False)
@@ -62,12 +62,19 @@ def test_the_example_of_the_help_runs() -> None:
 
 @pytest.mark.parametrize(
     ("status", "level"),
-    [("UPDATE_ROLLBACK_FAILED", "FAIL"), ("UPDATE_IN_PROGRESS", "WARN"), ("ROLLBACK_COMPLETE", "FAIL")],
+    [("UPDATE_ROLLBACK_FAILED", "FAIL"), ("UPDATE_IN_PROGRESS", "WARN")],
 )
 def test_a_deployment_that_did_not_end_well_is_told(status: str, level: str, stack: DeployedStack) -> None:
     stack.status = status
     told = only(stack.doctor(code=1 if level == "FAIL" else 0))
     assert told[:3] == (level, "stack", f"stack 'orders' is {status}")
+
+
+def test_a_stack_that_could_not_be_created_is_told_at_once(stack: DeployedStack) -> None:
+    stack.status = "ROLLBACK_COMPLETE"
+    told = Line().error("doctor", "--stack", "orders", code=2)
+    assert "could not be created (ROLLBACK_COMPLETE)" in told
+    assert "delete it and deploy it again" in told
 
 
 @pytest.mark.parametrize(
@@ -302,6 +309,17 @@ def test_what_lambda_gave_up_on_of_kinesis_is_told(stack: DeployedStack) -> None
     level, area, text, remedy = only(stack.doctor())
     assert (level, area) == ("WARN", "dead letters")
     assert text.startswith("KinesisFailures holds 1 ")
+    assert "stream-sort dead-letters redrive --all --stack orders" in remedy
+
+
+def test_records_of_kinesis_that_are_kept_are_told_although_their_notes_have_expired(stack: DeployedStack) -> None:
+    stack.read_kinesis()
+    stack.map("enqueue", "Source", DestinationConfig={"OnFailure": {"Destination": "arn:aws:s3:::kept"}})
+    for name in ("first", "second"):
+        stack.client("s3").put_object(Bucket="kept", Key=name, Body=b"{}")
+    level, area, text, remedy = only(stack.doctor())
+    assert (level, area) == ("WARN", "dead letters")
+    assert text == "KinesisFailuresBucket keeps 2 batches of Kinesis that Lambda gave up on"
     assert "stream-sort dead-letters redrive --all --stack orders" in remedy
 
 

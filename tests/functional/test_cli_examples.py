@@ -151,3 +151,23 @@ def test_bad_usage_of_any_command_is_one_line_and_exit_code_2(path: tuple[str, .
 def test_every_command_speaks_json_and_the_shell_completes_it(path: tuple[str, ...]) -> None:
     assert "--json" in Line().run(*path, "--help").stdout
     assert completed(f"stream-sort {' '.join(path)} --js").stdout.split() == ["--json"]
+
+
+LISTS = ["parked", "dead", "late", "withdrawn", "consumers"]
+
+
+@pytest.mark.parametrize("group", LISTS)
+def test_a_group_by_itself_lists(group: str, sorter: StreamSorter) -> None:
+    desk = OperatorDesk(sorter)
+    SCENES[group](desk)
+    for options in ([], ["--json"], ["--json", "--control-table", "Control"]):
+        listed, bare = desk.run(group, "list", *options), desk.run(group, *options)
+        assert (bare.exit_code, bare.stdout, bare.stderr) == (0, listed.stdout, listed.stderr), bare.output
+        assert "ada" in bare.stdout or group == "consumers"
+    assert desk.run(group, "--no-such-option").exit_code == 2
+    assert "Usage: " in desk.run(group, "--help").stdout
+
+
+@pytest.mark.parametrize("group", LISTS)
+def test_the_shell_still_completes_what_a_group_has(group: str) -> None:
+    assert "list" in completed(f"stream-sort {group} li").stdout.split()

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from stream_sort.cli.local import local_command, program
+from stream_sort.cli.local_hints import local_command, program
+from stream_sort.local import project
 from stream_sort.local.detached import DetachedMiniStack
+from stream_sort.local.leash import BY_ITSELF
 from stream_sort.local.record import Record
 from stream_sort.local.report import summary
 from stream_sort.local.stack import LocalStack, default_home
 from tests.functional.command_line import Line
+
+OTHER_PYTHON = "python3.13" if sys.version_info[:2] != (3, 13) else "python3.11"
 
 
 class UpWithNothingInIt(LocalStack):
@@ -23,6 +29,10 @@ class UpWithNothingInIt(LocalStack):
 
     def __init__(self, home: Path) -> None:
         super().__init__(DetachedMiniStack(home, 9), home, Record(9, outputs={"ItemsTable": "Items", "TryIt": "aws x"}))
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {}
 
     def workers(self, step: str) -> list[int]:  # noqa: ARG002  # as its parent's
         return []
@@ -35,6 +45,15 @@ class UpWithNothingInIt(LocalStack):
         (["--set", "MaxAttempts=abc"], "parameter MaxAttempts is 'abc'; it must be a number from 1 on"),
         (["--set", "MaxAttempts"], "must be NAME=VALUE"),
         (["--sink", "kafka"], "parameter Sink is 'kafka'"),
+        (
+            ["--set", "SparkApplication=Enabled"],
+            "SparkApplication=Enabled cannot be tried here: the local AWS has no EMR",
+        ),
+        (["--set", "PythonRuntime=python3.10"], "parameter PythonRuntime is 'python3.10'"),
+        (
+            ["--set", f"PythonRuntime={OTHER_PYTHON}"],
+            f"PythonRuntime={OTHER_PYTHON} cannot be tried here: functions run on",
+        ),
         (["--handler", "nofile.py:handle"], "No such file"),
         (["--handler", "nofile"], "must be FILE:FUNCTION"),
     ],
@@ -56,6 +75,76 @@ def was_up(tmp_path: Path) -> Path:
     """The folder of a stack that was up, and whose AWS has ended since."""
     Record(9, {"MaxAttempts": "3"}).save(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout whose local stack died: its leash says when and how."""
+    for name in project.PARTS:
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(project, "__file__", str(tmp_path / "stream_sort" / "local" / "project.py"))
+    Record(
+        9, outputs=dict.fromkeys(("EnqueueFunction", "AdvanceFunction", "ProcessFunction", "SweepFunction"), "f")
+    ).save(tmp_path / ".stream-sort")
+    said = f"2026-11-18 04:42:36 {BY_ITSELF}killed by signal 9\n"
+    (tmp_path / ".stream-sort" / "ministack.log").write_text(f"2026-11-18 04:42:30 WARNING [sqs] something\n{said}")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["gaps", "ada"], ["local", "status"], ["local", "invoke", "sweep", "{}"]]
+)
+def test_a_command_for_a_local_stack_that_died_says_when_and_how(checkout: Path, words: list[str]) -> None:
+    told = Line().error(*words)
+    assert told.startswith(
+        f"the local stack in {checkout}/.stream-sort died at 2026-11-18 04:42:36 (killed by signal 9)"
+    )
+    assert "stream-sort local logs" in told
+    assert told.endswith("start it again with: stream-sort local up")
+
+
+def test_a_command_that_means_another_stack_does_not_care_that_the_local_one_died(checkout: Path) -> None:
+    assert checkout.exists()
+    assert "died" not in Line().error("status", "--region", "eu-west-1", code=2)
+
+
+@pytest.mark.usefixtures("checkout")
+def test_programs_are_told_of_a_death_too() -> None:
+    died = datetime(2026, 11, 18, 4, 42, 36).astimezone(UTC).isoformat()
+    assert Line().json("local", "status", code=1) == {"running": False, "died": died, "reason": "killed by signal 9"}
+
+
+def test_the_logs_of_a_dead_stack_are_read_from_what_was_kept_up_to_a_line_that_was_cut_off(checkout: Path) -> None:
+    kept = checkout / ".stream-sort" / "functions.log"
+    kept.write_text('{"at": 1, "step": "process", "text": "mine"}\n{"at": 2, "step": "process", "te')
+    told = Line().run("local", "logs")
+    assert told.stdout.splitlines()[0].endswith(" process  > mine")
+    assert "died at 2026-11-18 04:42:36" in told.stderr
+    assert Line().json("local", "logs", "process") == {"at": 1, "step": "process", "text": "mine"}
+    assert "there is no function 'nobody'" in Line().error("local", "logs", "nobody", code=2)
+
+
+def test_one_that_left_no_word_is_dated_by_its_last_sign_of_life(was_up: Path) -> None:
+    os.utime(was_up / "stack.json", (1_000_000_000, 1_000_000_000))
+    told = Line().error("local", "status", "--home", str(was_up))
+    at = datetime.fromtimestamp(1_000_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    assert f"died at {at} (its last sign of life; was the machine restarted?)" in told
+
+
+def test_up_after_a_death_keeps_the_handler_and_names_one_that_is_gone(
+    tmp_path: Path,
+) -> None:
+    Record(9, handler=f"{tmp_path}/mine.py:handle").save(tmp_path / "home")
+    told = Line().error("local", "up", "--home", str(tmp_path / "home"), code=2)
+    assert told == f"handler file {tmp_path}/mine.py: No such file or directory"
+    assert Record.load(tmp_path / "home") is not None
+
+
+@pytest.mark.parametrize("words", [[], ["--sink", "log"]])
+def test_without_a_handler_there_is_nothing_to_watch(tmp_path: Path, words: list[str]) -> None:
+    told = Line().error("local", "up", "--watch", *words, "--home", str(tmp_path / "home"), code=2)
+    assert told == "there is no handler to watch; name one: --handler FILE:FUNCTION"
+    assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.parametrize("answer", ["n\n", ""])

@@ -51,6 +51,31 @@ def test_put_takes_an_array_from_stdin(line: Line, text: str, sorter: StreamSort
     assert sorter.position("ada") == 0
 
 
+def test_put_names_the_first_conflicts_on_the_screen(line: Line, tmp_path: Path, sorter: StreamSorter) -> None:
+    sorter.put_many({"queue": "ada", "seq": seq} for seq in range(9))
+    file = tmp_path / "in.jsonl"
+    file.write_text("\n".join(json.dumps({"queue": "ada", "seq": seq, "text": "new"}) for seq in range(2, 9)))
+    result = line.run("put", str(file), code=1)
+    assert "7 conflicts" in result.stdout
+    assert result.stderr.splitlines()[0] == (
+        "conflicts, another message is stored there and stays: queue ada, seq 2 (line 1); queue ada, seq 3 (line 2); "
+        "queue ada, seq 4 (line 3); queue ada, seq 5 (line 4); queue ada, seq 6 (line 5) and 2 more"
+    )
+    told = line.json("put", str(file), code=1)
+    assert told["first_conflicts"][0] == {"queue": "ada", "seq": 2, "place": 1, "unit": "line"}
+    assert len(told["first_conflicts"]) == 5
+    file.write_text('[{"queue": "bob", "seq": 0}, {"queue": "bob", "seq": 0, "text": "new"}]')
+    one = line.run("put", str(file), code=1).stderr.splitlines()[0]
+    assert one == ("conflict, another message is stored there and stays: queue bob, seq 0 (element 2)")
+
+
+def test_put_without_a_conflict_names_none(line: Line, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"queue": "ada", "seq": 0}\n{"queue": "ada"}\n')
+    assert "stays" not in line.run("put", str(file), code=1).stderr
+    assert line.json("put", str(file), code=1)["first_conflicts"] == []
+
+
 def test_what_is_refused_is_in_a_file_with_its_line_and_reason(line: Line, tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     given = ({"queue": "ada", "seq": 0}, "", {"queue": "ada"}, {"queue": "ada", "seq": 0, "x": 1}, [1])
@@ -267,6 +292,19 @@ def test_put_ends_when_the_tables_go_out_of_reach_half_way(
 def test_put_into_a_table_with_other_keys_is_one_line_without_a_guess(line: Line) -> None:
     result = line.run("put", "-", "--queue-key", "lane", given='{"lane": "ada", "seq": 0}', code=2)
     assert "check queue_key and seq_key" in result.stderr
+
+
+@pytest.mark.parametrize("table", ["Nowhere", "OtherCursor"])
+def test_a_file_for_a_wrong_items_table_is_one_line_and_none_of_its_messages_is_tried(
+    line: Line, tmp_path: Path, dynamo: Table, sorter: StreamSorter, table: str
+) -> None:
+    sorter.put_many({"queue": f"q{number}", "seq": 0} for number in range(40))
+    StreamSorter("OtherItems", "OtherCursor", client=dynamo.client).create_tables()
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"queue": "q{at % 40}", "seq": {at // 40}}}\n' for at in range(400)))
+    told = line.error("put", "in.jsonl", "--items-table", table, code=1 if table == "Nowhere" else 2)
+    assert f"table '{table}' in eu-west-1" in told
+    assert [one.name for one in tmp_path.iterdir()] == ["in.jsonl"]
+    assert not dynamo.client.scan(TableName="OtherCursor")["Items"]
 
 
 def test_a_file_that_is_not_there_is_one_line(line: Line) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from stream_sort import OrderedConsumer, StreamSorter, Sweeper, TryLater
-from stream_sort.cli import messages, overview, queues, status
+from stream_sort import OrderedConsumer, StreamSorter, StreamSortError, Sweeper, TryLater
+from stream_sort.cli import doubts, messages, overview, queues, status
 from stream_sort.core.message import take_message
 from stream_sort.core.records import Arrival
+from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.items import DynamoItemStore
 from tests.functional.command_line import VARIABLES, Line, examples_of
 
@@ -108,29 +109,125 @@ def test_dead_letters_that_were_discarded_are_no_trouble(
     assert "dead" not in line.run("status").stdout
 
 
+def test_right_after_a_load_the_one_real_gap_comes_first(
+    line: Line, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    names = [f"acct-{number:02}" for number in range(20)]
+    for name in names:
+        put(name, 0, 2, 4)
+    time.sleep(0.01)
+    for name in names:
+        put(name, *((1,) if name == "acct-18" else (1, 3)))
+    rows = sorter.stores.cursors.rows().rows
+    assert sum(row.in_doubt for row in rows) == 20
+    seen = line.json("status")
+    assert [(one["queue"], one["in_doubt"]) for one in seen["lines"] if one["gap_age"] is not None] == [
+        ("acct-18", False)
+    ]
+    assert seen["lines"][0]["queue"] == "acct-18"
+    # One page of cursor rows, the consumers, and one read a queue.
+    assert (seen["settled"], seen["requests"]) == (20, 1 + 1 + 20)
+    told = line.run("status").stdout
+    assert "20 queues: 0 parked, 1 waiting for a seq, 0 not all consumed (" in told
+    assert "?" not in told
+
+
 def test_a_queue_that_was_freed_is_not_said_to_wait(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
     put("freed", 0, 2)
     put("waits", 0, 2)
     time.sleep(0.01)
     sorter.skip("freed", 1)
+    assert "2 queues: 0 parked, 1 waiting for a seq, 0 not all consumed (" in line.run("status").stdout
+    for words in (["status"], ["status", "--deep"]):
+        told = {one["queue"]: one["gap_age"] is None for one in line.json(*words)["lines"]}
+        assert told == {"freed": True, "waits": False}
+
+
+def test_doubts_beyond_the_bound_are_told_and_those_that_may_wait_longest_are_settled(
+    line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("zoe", "bob", "ada"):
+        put(name, 0, 2)
+        time.sleep(0.01)
+    for name in ("ada", "bob", "zoe"):
+        put(name, 1, 4)
+    monkeypatch.setattr(doubts, "DOUBTS", 1)
+    lines = line.json("status")["lines"]
+    assert [(one["queue"], one["in_doubt"]) for one in lines] == [("zoe", False), ("bob", True), ("ada", True)]
     told = line.run("status").stdout
-    assert "2 queues: 0 parked, 1 waiting for a seq, 0 not all consumed, 1 in doubt" in told
-    assert "?: has moved since it began to wait" in told
-    assert [one["in_doubt"] for one in line.json("status")["lines"]] == [False, True]
-    put("a-fine-one", 0)
-    assert [one["queue"] for one in line.json("status")["lines"]] == ["waits", "freed", "a-fine-one"]
-    deep = {one["queue"]: one["gap_age"] is None for one in line.json("status", "--deep")["lines"]}
-    assert deep == {"freed": True, "waits": False, "a-fine-one": True}
+    assert "1 waiting for a seq, 0 not all consumed, 2 in doubt" in told
+    assert "?: 2 have moved since they began to wait" in told
+    assert "The items of 1 such queue, " in told
+    assert "--deep reads those of all" in told
+
+
+def test_what_was_released_while_status_looked_is_no_gap(
+    line: Line, put: Callable[..., None], sorter: StreamSorter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("busy", 0, 2)
+    time.sleep(0.01)
+    put("busy", 1, 4)
+    rows = overview.cursor_rows
+
+    def slow(one: StreamSorter, damaged: dict[str, StreamSortError]) -> object:
+        yield from list(rows(one, damaged))
+        # It goes on while the rows are on their way.
+        sorter.put_many({"queue": "busy", "seq": seq} for seq in (3, 5, 6))
+
+    monkeypatch.setattr(overview, "cursor_rows", slow)
+    (one,) = line.json("status")["lines"]
+    assert (one["position"], one["gap_age"], one["in_doubt"]) == (2, None, False)
+
+
+def test_i7_a_queue_whose_doubt_cannot_be_settled_hides_no_other(
+    line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ada", "bad", "eve"):
+        put(name, 0, 2)
+        time.sleep(0.01)
+        put(name, 1, 4)
+    arrivals = DynamoItemStore.arrivals
+
+    def failing(self: DynamoItemStore, queue: str, *args: int) -> object:
+        if queue == "bad":
+            raise ZeroDivisionError
+        return arrivals(self, queue, *args)
+
+    monkeypatch.setattr(DynamoItemStore, "arrivals", failing)
+    lines = line.json("status")["lines"]
+    assert [one["queue"] for one in lines] == ["bad", "ada", "eve"]
+    assert [one["error"] is None for one in lines] == [False, True, True]
+    assert "bug in stream_sort" in lines[0]["error"]
+
+
+@pytest.mark.parametrize("words", [["status"], ["status", "--deep"], ["status", "--json"]], ids=" ".join)
+def test_a_wrong_items_table_is_met_once_by_status(
+    line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    for name in ("ada", "bob", "eve"):
+        put(name, 0, 2)
+        time.sleep(0.01)
+        put(name, 1, 4)
+    asked, once = [], Calls.once
+
+    def counted(self: Calls, method: str, *args: object, **request: object) -> object:
+        asked.append(method)
+        return once(self, method, *args, **request)
+
+    monkeypatch.setattr(Calls, "once", counted)
+    assert "no table 'Nowhere' in eu-west-1" in line.error(*words, "--items-table", "Nowhere")
+    assert asked.count("query") == 1 + 1, "the consumers, and the items once"
 
 
 def test_a_gap_is_as_old_as_itself_not_as_the_one_before(line: Line, put: Callable[..., None]) -> None:
     put("q", 0, 2)
     put("q", 1)
     time.sleep(0.1)
+    between = time.time()
     put("q", 4)
-    shallow, deep = line.json("status"), line.json("status", "--deep")
-    since = [seen["at"] - seen["lines"][0]["gap_age"] for seen in (shallow, deep)]
-    assert since[0] + 0.1 < since[1]
+    for words in (["status"], ["status", "--deep"]):
+        seen = line.json(*words)
+        assert seen["at"] - seen["lines"][0]["gap_age"] > between - 0.01
 
 
 def test_status_as_json_tells_everything(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
@@ -275,7 +372,7 @@ def test_explain_names_the_command_for_a_message_that_nobody_released(
     assert "Seq 1 is stored but not released" in told
     command = next(one.strip() for one in told.splitlines() if "stream-sort" in one)
     assert command == "stream-sort advance ada"
-    assert "1 released; position 1" in line.run("advance", "ada", "--yes").stdout
+    assert "1 message released; position 1" in line.run("advance", "ada", "--yes").stdout
     assert sorter.position("ada") == 1
 
 
@@ -350,7 +447,7 @@ def test_a_screen_that_is_too_small_keeps_the_summary(put: Callable[..., None], 
     seen = overview.look(sorter, None)
     screen = Console(width=100)
     shown = [
-        "".join(part.text for part in screen.render(status._table(seen, 1, deep=False, summary_first=first)))
+        "".join(part.text for part in screen.render(status._table(seen, 1, screen, deep=False, summary_first=first)))
         for first in (True, False)
     ]
     summary = "2 queues: 0 parked, 1 waiting for a seq"
@@ -379,7 +476,53 @@ def test_skip_asks_first_and_changes_nothing_without_a_yes(
         assert "give up" in result.stderr
         assert "nothing was changed" in result.stderr
     assert sorter.position("ada") == 0
-    assert "1 seq skipped, 2 released; position 0 -> 2" in line.run("skip", "ada", "1", given="y\n").stdout
+    assert "1 seq skipped, 1 message released; position 0 -> 2" in line.run("skip", "ada", "1", given="y\n").stdout
+
+
+def test_skip_counts_messages_and_not_tombstones(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
+    put("ada", 0, 3, 6)
+    sorter.skip("ada", [4, 5], "earlier")
+    told = line.run("skip", "ada", "1-2", "--yes").stdout
+    assert told == "ada: 2 seqs skipped, 2 messages released; position 0 -> 6\n"
+    put("bob", 0, 2, 3)
+    done = line.json("skip", "bob", "1", "--yes")
+    assert (done["skipped"], done["messages"], done["released"]) == ([1], 2, 3)
+    put("cal", 0)
+    assert line.run("skip", "cal", "1-3", "--yes").stdout == (
+        "cal: 3 seqs skipped, 0 messages released; position 0 -> 3\n"
+    )
+
+
+def test_skip_of_what_others_release_meanwhile_counts_none_of_it(
+    line: Line, put: Callable[..., None], sorter: StreamSorter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("ada", 0, 3)
+    skip = DynamoItemStore.skip
+
+    def overtaken(self: DynamoItemStore, *given: object) -> object:
+        done = skip(self, *given)  # type: ignore[arg-type]
+        sorter.advance("ada")
+        return done
+
+    monkeypatch.setattr(DynamoItemStore, "skip", overtaken)
+    told = line.run("skip", "ada", "1-2", "--yes").stdout
+    assert told == "ada: 2 seqs skipped, 0 messages released; position 3 -> 3\n"
+
+
+def test_advance_counts_messages_and_not_tombstones(line: Line, dynamo: Table, put: Callable[..., None]) -> None:
+    put("ada", 0, 3)
+    for seq in (1, 2):
+        item = {"queue": {"S": "ada"}, "seq": {"N": str(seq)}, "_ss_skipped": {"S": "lost"}}
+        dynamo.client.put_item(TableName="Items", Item=item)
+    assert line.run("advance", "ada", "--yes").stdout == "ada: 1 message released; position 3\n"
+
+
+def test_more_than_can_be_looked_at_is_counted_by_seqs(
+    line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stream_sort.cli.seqs.MOST_COUNTED", 3)
+    put("ada", 0, 2, 3, 4, 5)
+    assert "1 seq skipped, up to 4 messages released" in line.run("skip", "ada", "1", "--yes").stdout
 
 
 def test_skip_says_which_seqs_were_not_missing(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
@@ -464,7 +607,7 @@ def test_a_mistyped_name_is_refused_before_anybody_is_asked(
 
 def test_advance_tells_programs_how_many_and_how_far(line: Line, put: Callable[..., None]) -> None:
     put("ada", 0, 1)
-    assert line.json("advance", "ada", "--yes") == {"ada": {"released": 0, "position": 1}}
+    assert line.json("advance", "ada", "--yes") == {"ada": {"released": 0, "messages": 0, "position": 1}}
 
 
 def test_no_queue_named_is_bad_usage(line: Line) -> None:
@@ -616,8 +759,8 @@ def test_status_and_explain_tell_the_age_that_the_sweep_measured(
     before = StreamSorter(client=dynamo.client, clock=lambda: time.time() - 1_000)
     before.put_many({"queue": "ada", "seq": seq} for seq in (0, 2, 4))
     put("ada", 1)
-    assert line.json("status")["lines"][0]["in_doubt"] is True
-    Sweeper(sorter).sweep()
-    (one,) = line.json("status")["lines"]
-    assert (one["in_doubt"], 1_000 <= one["gap_age"] < 1_100) == (False, True)
+    for _ in range(2):
+        (one,) = line.json("status")["lines"]
+        assert (one["in_doubt"], 1_000 <= one["gap_age"] < 1_100) == (False, True)
+        Sweeper(sorter).sweep()
     assert 1_000 <= time.time() - line.json("explain", "ada")["state"]["waiting_since"] < 1_100

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import OrderedConsumer
-from stream_sort.cli import report
+from stream_sort.cli import doubts, report
 from stream_sort.cli.output import visible
-from stream_sort.cli.page import gather
 from tests.functional.command_line import VARIABLES, Line, examples_of
 from tests.functional.report_scene import HOSTILE, POISON, WRITTEN_PAST_US, Scene, TakenApart
 
@@ -154,8 +153,8 @@ def test_of_many_queues_only_the_worst_are_looked_at_closely(line: Line, dynamo:
         dynamo.client.put_item(TableName="Cursor", Item=row)
     sorter.put_many({"queue": "worst", "seq": seq} for seq in (0, 1, 5))
     told = line.json("report", "--queues", "3", "--rows", "20")
-    # The rows, the consumers, and two ranges of each of three queues.
-    assert told["requests"] == 1 + 1 + 2 * 3
+    # The rows, the consumers, two ranges of each of three queues, and what arrived in the one that was active.
+    assert told["requests"] == 1 + 1 + 2 * 3 + 1
     assert (told["verdict"]["queues"], told["verdict"]["waiting"], told["looked_at_closely"]) == (501, 1, 3)
     page = TakenApart(Path("report.html").read_text("utf-8"))
     assert len([text for text in page.texts if text.startswith("queue-")]) < 30
@@ -221,8 +220,7 @@ def test_a_doubt_that_a_close_look_settles_is_no_doubt_on_the_page(line: Line, s
     sorter.put({"queue": "gone", "seq": 1})
     sorter.put_many({"queue": "there", "seq": seq} for seq in (0, 2, 4))
     sorter.put({"queue": "there", "seq": 1})
-    doubted = {one["queue"] for one in line.json("status")["lines"] if one["in_doubt"]}
-    assert doubted == {"gone", "there"}
+    assert {row.queue for row in sorter.stores.cursors.rows().rows if row.in_doubt} == {"gone", "there"}
     told = line.json("report", "--queues", "0")["verdict"]
     assert (told["queues"], told["waiting"]) == (2, 1)
     assert not [text for text in page_of(line).texts if "?" in text]
@@ -235,9 +233,12 @@ def test_doubts_are_settled_up_to_a_bound_and_the_rest_are_told(
     for name in ("ada", "bob", "cleo"):
         sorter.put_many({"queue": name, "seq": seq} for seq in (0, 2, 4))
         sorter.put({"queue": name, "seq": 1})
-    monkeypatch.setattr(gather, "DOUBTS", 2)
+    monkeypatch.setattr(doubts, "DOUBTS", 2)
     assert line.json("report")["verdict"]["waiting"] == 2
-    assert page_of(line).texts.count("waiting?") == 1
+    texts = page_of(line).texts
+    assert texts.count("waiting?") == 1
+    assert [text for text in texts if "the items of 2 such queues were read, not of this one" in text]
+    assert "0 not all consumed, 1 in doubt" in line.run("report").stdout
 
 
 def test_json_tells_what_was_written(line: Line, scene: Scene) -> None:
@@ -323,7 +324,7 @@ def test_a_home_that_matplotlib_cannot_use_is_none_of_our_business(
 from stream_sort import StreamSorter
 from stream_sort.cli.connection import Connection
 from stream_sort.cli.page.gather import Bounds, gather
-from stream_sort.cli.places import Place
+from stream_sort.accounts import Place
 from stream_sort.cli.report import _page_of
 from stream_sort.settings import Settings
 

@@ -105,6 +105,21 @@ def test_a_record_that_sqs_does_not_take_is_named(enqueue: Any, sqs: Any, data: 
     assert told["encoding"] == "none"
 
 
+def test_a_record_that_is_too_large_for_a_request_holds_up_no_shard(enqueue: Any, sqs: Any) -> None:
+    def refuse(params: Any, **_: Any) -> Any:
+        if len(params["body"]) > 5_000:
+            return SimpleNamespace(status_code=413, headers={}), {
+                "Error": {"Code": "413", "Message": "Request Entity Too Large"},
+                "ResponseMetadata": {"HTTPStatusCode": 413},
+            }
+        return None
+
+    sqs.meta.events.register("before-call.sqs.SendMessage", refuse)
+    assert failed(enqueue(kinesis(b"x" * 6_000, {"queue": "q", "seq": 0}))) == []
+    ((body, told),) = kept(sqs)
+    assert (json.loads(body)["omitted_bytes"], told["encoding"]) == (6_000, "none")
+
+
 def test_a_record_that_could_not_be_kept_comes_again(enqueue: Any, sqs: Any, sorter: StreamSorter) -> None:
     def fail(**_: Any) -> None:
         raise ReadTimeoutError(endpoint_url="https://sqs")

@@ -180,6 +180,14 @@ def test_a_direct_invoke_raises_when_the_tables_are_not_there(enqueue: Any, dyna
         enqueue([message(0)])
 
 
+def test_a_missing_items_table_is_met_once_and_not_once_a_record(enqueue: Any, dynamo: Table) -> None:
+    dynamo.client.delete_table(TableName="Items")
+    dynamo.calls.clear()
+    with pytest.raises(TableNotFound, match="no table 'Items' in eu-west-1"):
+        enqueue(sqs(*(message(0, f"queue-{number}") for number in range(10))))
+    assert dynamo.calls == ["Query"]
+
+
 def test_conflicts_are_refused_where_they_are_to_be_raised(
     dynamo: Table, telemetries: dict[str, Telemetry], context: Context, told: Told
 ) -> None:

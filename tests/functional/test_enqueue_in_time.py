@@ -114,6 +114,12 @@ def test_a_message_behind_one_that_somebody_else_stored_is_out_of_order(
     assert [log["queues"] for log in told.logs() if log["text"] == "out of order"] == [{"q": 1}, {"q": 1}]
 
 
+def test_a_message_behind_a_duplicate_of_the_same_call_is_out_of_order(enqueue: Enqueue, told: Told) -> None:
+    enqueue([message(10)], None)
+    enqueue([message(10), message(1)], None)
+    assert [log["queues"] for log in told.logs() if log["text"] == "out of order"] == [{"q": 1}]
+
+
 def test_duplicates_and_gaps_are_not_out_of_order(enqueue: Enqueue, told: Told) -> None:
     enqueue([message(0), message(1), message(4), message(9)], None)
     enqueue([message(1), message(0), message(12)], None)

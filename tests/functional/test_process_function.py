@@ -14,6 +14,7 @@ from moto import mock_aws
 
 from stream_sort import OrderedConsumer, SettingsError, StoreUnavailable, StreamSorter
 from stream_sort.aws_lambda.handlers import load_handler
+from stream_sort.stores.dynamodb.control_rows import key_of, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -248,6 +249,18 @@ def test_only_records_whose_failure_could_not_be_recorded_are_reported_back(
     assert measured.pop("StoreRequests") > 4
     assert (consumer.checkpoint("orders-17"), measured) == (0, {"MessagesDelivered": 1})
     assert [log["queue"] for log in told.logs() if log["text"] == "queue failed, reported back"] == ["orders-18"]
+
+
+def test_a_queue_whose_checkpoint_row_is_damaged_is_logged_and_holds_up_no_shard(
+    consumer: OrderedConsumer, dynamo: Table, sample: Any, context: Context, told: Told
+) -> None:
+    key = key_of(*place_of("process", "orders-18"))
+    dynamo.client.put_item(TableName="Control", Item=key | {"queue": {"S": "orders-18"}})
+    answer = consumer.lambda_handler(sample("process_cursor_stream"), context)
+    assert (answer, consumer.checkpoint("orders-17")) == ({"batchItemFailures": []}, 0)
+    (log,) = [log for log in told.logs() if log["text"] == "queue failed, and must be mended first"]
+    assert log["queue"] == "orders-18"
+    assert "a row without" in log["error"]
 
 
 def test_when_every_queue_fails_the_error_is_raised(

@@ -61,6 +61,7 @@ def test_charts_are_where_they_should_be_and_of_the_colours_of_the_style(
         assert shot.at_middle(sight.tipped("seq 2-3: missing since").first) == ink["waiting"]
         assert shot.at_middle(sight.tipped("seq 1: missing since").filter(has_text="came after").first) == ink["filled"]
         assert shot.at_middle(sight.tipped("skipped after").first) == ink["skipped"]
+        assert shot.at_middle(sight.tipped(": 1 seq skipped").first) == ink["skipped"]
         for word in ("arrived", "released"):
             bars = sight.tipped(f" {word}")
             assert bars.count() > 10

@@ -193,6 +193,22 @@ def test_each_kinesis_record_is_told_the_number_of_the_one_before_also_across_ba
     assert chained == [True, False, True], "a number that may be what was refused is not tried again"
 
 
+def test_a_stream_that_was_made_anew_costs_no_message_an_attempt(aws: Callable[[str], Any]) -> None:
+    outlet = Outlet(aws, "kinesis")
+    outlet.sink(batch_of("a", (0,)))
+    outlet.client.delete_stream(StreamName="out")
+    outlet.client.create_stream(StreamName="out", ShardCount=1)
+
+    def refuse_old_numbers(**_: Any) -> Any:
+        unknown = {"Error": {"Code": "InvalidArgumentException", "Message": "Invalid SequenceNumberForOrdering"}}
+        is_told = "SequenceNumberForOrdering" in outlet.wire.requests[-1]
+        return (SimpleNamespace(status_code=400, headers={}), unknown) if is_told else None
+
+    outlet.client.meta.events.register("before-call.kinesis.PutRecord", refuse_old_numbers)
+    outlet.sink(batch_of("a", (1,)))
+    assert [message["seq"] for message in outlet.arrived()] == [1]
+
+
 OTHER_SENDERS = [
     {"items_table": "Other"},
     {"consumer": "billing"},

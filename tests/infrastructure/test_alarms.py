@@ -134,6 +134,7 @@ def test_alarms_name_commands_that_there_are_and_no_python(alarms: dict[str, dic
 def test_no_alarm_says_that_nothing_is_lost_where_only_kinesis_has_it(alarms: dict[str, dict[str, Any]]) -> None:
     told = alarms["KinesisFailuresAlarm"]["AlarmDescription"]["Fn::Sub"]
     assert "in no queue" in told
+    assert "clears after 14 days" in told
     assert "dead-letters redrive" in told
     told = alarms["StreamFailuresAlarm"]["AlarmDescription"]["Fn::Sub"]
     assert "tables' streams" in told

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from stream_sort import __version__
+from stream_sort.accounts import Place
 from stream_sort.cli.checkup.asking import Aws
 from stream_sort.cli.checkup.deployment import STEPS
 from stream_sort.cli.checkup.functions import CONTROL, READERS, SHARED, TABLES
@@ -19,7 +20,6 @@ from stream_sort.cli.checkup.schedules import RULES
 from stream_sort.cli.checkup.versions import NAMED
 from stream_sort.cli.checkup.watch import QUEUES
 from stream_sort.cli.connection import Connection
-from stream_sort.cli.places import Place
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.tables import ACTIVE_INDEX, LISTING_INDEX, WAITING_INDEX
 

@@ -12,10 +12,10 @@ import boto3
 import pytest
 from typer.testing import CliRunner
 
+from stream_sort.accounts import Place, Stack
 from stream_sort.cli.app import app as command
 from stream_sort.cli.checkup.examination import Terms, examine
 from stream_sort.cli.connection import Connection
-from stream_sort.cli.places import Place, Stack
 from stream_sort.local.sam import STACK
 from stream_sort.local.stack import LocalStack
 from stream_sort.local.tools import ACCESS_KEY, REGION

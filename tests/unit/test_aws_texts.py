@@ -7,7 +7,16 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import (
+    ClientError,
+    EndpointProviderError,
+    MetadataRetrievalError,
+    NoAuthTokenError,
+    NoRegionError,
+    ParamValidationError,
+    ProfileNotFound,
+    RefreshWithMFAUnsupportedError,
+)
 
 from stream_sort import (
     AccessDenied,
@@ -17,6 +26,7 @@ from stream_sort import (
     MessageTooLarge,
     SettingsError,
     StoreError,
+    StoreMisconfigured,
     StoreUnavailable,
     StreamSorter,
     StreamSortError,
@@ -24,9 +34,9 @@ from stream_sort import (
     TransactionTooLarge,
     TryLater,
 )
-from stream_sort.cli.places import Place
+from stream_sort.accounts import Place
 from stream_sort.core.batch import Transaction
-from stream_sort.core.consumption import Checkpoint, Subscription
+from stream_sort.core.consumption import Checkpoint, DeadLetter, Subscription
 from stream_sort.stores.dynamodb.calls import Target
 from stream_sort.stores.dynamodb.errors import (
     CREDENTIAL_CODES,
@@ -185,12 +195,66 @@ def test_a_missing_right_is_no_messages_fault_whatever_the_names_are(client: Fau
             control.commit(ROW, NEW, effects(name))
 
 
+WITHOUT_A_CODE = [
+    MetadataRetrievalError(error_msg="x"),
+    RefreshWithMFAUnsupportedError(),
+    NoAuthTokenError(),
+    ProfileNotFound(profile="x"),
+    NoRegionError(),
+    EndpointProviderError(msg="x"),
+]
+
+
+@pytest.mark.parametrize("error", WITHOUT_A_CODE, ids=lambda error: type(error).__name__)
+def test_a_request_that_could_not_be_sent_gives_no_message_up(
+    client: Faulty, control: ControlStore, error: Exception
+) -> None:
+    client.before = {"transact_write_items": [error] * 9}
+    with pytest.raises((TryLater, StoreUnavailable, StoreMisconfigured)):
+        control.commit(ROW, NEW, effects())
+
+
+def test_a_request_that_cannot_be_one_is_its_messages_fault(client: Faulty, control: ControlStore) -> None:
+    client.before = {"transact_write_items": [ParamValidationError(report="x")]}
+    with pytest.raises(EffectRefused):
+        control.commit(ROW, NEW, effects())
+
+
+def test_a_transaction_that_was_cancelled_for_no_reason_is_not_read_as_a_lost_condition(
+    client: Faulty, control: ControlStore
+) -> None:
+    for some, kind in ((effects(), TryLater), ((), StoreError)):
+        client.before = {"transact_write_items": [refusal("TransactionCanceledException")]}
+        with pytest.raises(kind, match="cancelled"):
+            control.commit(ROW, NEW, some, DeadLetter("q", 5, "x", 1, 0.0))
+
+
 @pytest.mark.parametrize("code", ["AccessDenied", "ResourceNotFound"])
 def test_a_right_that_one_part_of_a_transaction_lacks_is_no_messages_fault(
     client: Faulty, control: ControlStore, code: str
 ) -> None:
     client.before = {"transact_write_items": [cancelled("None", code)]}
     with pytest.raises(TryLater, match="Put on table 'Effects'"):
+        control.commit(ROW, NEW, effects())
+
+
+@pytest.mark.parametrize("codes", [("None", "SomethingNew"), ("SomethingNew", "None")])
+def test_a_reason_that_nobody_knows_gives_no_message_up(
+    client: Faulty, control: ControlStore, codes: tuple[str, ...]
+) -> None:
+    client.before = {"transact_write_items": [cancelled(*codes)]}
+    with pytest.raises(TryLater, match="SomethingNew"):
+        control.commit(ROW, NEW, effects())
+
+
+@pytest.mark.parametrize(
+    "code", ["ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError", "DuplicateItem"]
+)
+def test_a_reason_that_is_the_effects_own_is_its_messages_fault(
+    client: Faulty, control: ControlStore, code: str
+) -> None:
+    client.before = {"transact_write_items": [cancelled("None", code)]}
+    with pytest.raises(EffectRefused, match="Put on table 'Effects'"):
         control.commit(ROW, NEW, effects())
 
 

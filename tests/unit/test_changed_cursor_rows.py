@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import OrderedConsumer, RowDamaged, StreamSorter, Sweeper
+from stream_sort.aws_lambda.wakes import batch_response
 from stream_sort.core.consumption import Wake
+from stream_sort.testing.clock import MovableClock
+from stream_sort.watcher import Watcher
 
 if TYPE_CHECKING:
     from tests.unit.faulty import Faulty
@@ -21,6 +24,8 @@ ODD = [
     pytest.param("_ss_withdrawals", {"N": "0.5"}, id="half a withdrawal"),
     pytest.param("_ss_policy", {"N": "1"}, id="a policy of number"),
     pytest.param("seq", {"N": "1.5"}, id="a position between two"),
+    pytest.param("seq", {"S": "x"}, id="a position of text"),
+    pytest.param("seq", None, id="no position"),
 ]
 
 
@@ -32,13 +37,14 @@ def sorter(client: Faulty) -> StreamSorter:
     return sorter
 
 
-def change(client: Faulty, name: str, value: dict[str, Any], queue: str = "bad") -> None:
+def change(client: Faulty, name: str, value: dict[str, Any] | None, queue: str = "bad") -> None:
+    """Give an attribute of a cursor row another value, or take it away."""
     client.update_item(
         TableName="Cursor",
         Key={"queue": {"S": queue}},
-        UpdateExpression="SET #name = :value",
+        UpdateExpression="REMOVE #name" if value is None else "SET #name = :value",
         ExpressionAttributeNames={"#name": name},
-        ExpressionAttributeValues={":value": value},
+        **({} if value is None else {"ExpressionAttributeValues": {":value": value}}),
     )
 
 
@@ -50,7 +56,7 @@ def anew(client: Faulty) -> StreamSorter:
 @pytest.mark.usefixtures("sorter")
 @pytest.mark.parametrize(("name", "value"), ODD)
 def test_i7_a_cursor_row_that_somebody_changed_stops_no_other_queue(
-    client: Faulty, name: str, value: dict[str, Any]
+    client: Faulty, name: str, value: dict[str, Any] | None
 ) -> None:
     change(client, name, value)
     result = anew(client).put_many([{"queue": "bad", "seq": 1}, {"queue": "good", "seq": 1}])
@@ -63,8 +69,53 @@ def test_i7_a_cursor_row_that_somebody_changed_stops_no_other_queue(
     assert isinstance(sorter.advance_many(["bad", "good"])["bad"], RowDamaged)
     done = Sweeper(sorter).sweep_all()
     assert [(queue, type(failure)) for queue, failure in done.failed] == [("bad", RowDamaged)]
-    assert [row.queue for row in sorter.stores.cursors.rows().rows] == ["good"]
-    assert [row.queue for row in sorter.stores.cursors.rows_of(["bad", "good"])] == ["good"]
+    for page in (sorter.stores.cursors.rows(), sorter.stores.cursors.rows_of(["bad", "good"])):
+        assert ([row.queue for row in page.rows], [*page.damaged]) == (["good"], ["bad"])
+
+
+@pytest.mark.parametrize("rows_a_look", [500, 1], ids=["a small table", "a large table"])
+@pytest.mark.parametrize("value", [{"S": "x"}, None], ids=["another type", "gone"])
+def test_a_cursor_row_that_cannot_be_read_is_told_by_every_sweep(
+    client: Faulty, value: dict[str, Any] | None, rows_a_look: int
+) -> None:
+    clock = MovableClock()
+    sorter = StreamSorter(client=client, in_flight=1, deadline=0.1, clock=clock)
+    sorter.put_many({"queue": queue, "seq": 0} for queue in ("bad", "good"))
+    got: list[str] = []
+    consumer = OrderedConsumer("billing", lambda batch: got.append(batch.queue), sorter=sorter)
+    consumer.create_tables()
+    consumer.catch_up("good")
+    row = client.get_item(TableName="Cursor", Key={"queue": {"S": "bad"}})["Item"]
+    change(client, "seq", value)
+    wakes = [Wake("bad", 0, ("first",)), Wake("good", 0, ("second",))]
+    assert batch_response(wakes, consumer.process(wakes)) == {"batchItemFailures": []}, "no shard is held up"
+    watcher = Watcher(sorter.stores.control("Control"), sorter.stores.cursors, rows_a_look)
+    for _ in range(5):
+        clock.move(1_200)
+        done = Sweeper(sorter, lagging=watcher).sweep()
+        assert [(queue, type(error)) for queue, error in done.failed] == [("bad", RowDamaged)]
+        assert watcher.watched.whole
+    client.put_item(TableName="Cursor", Item=row)
+    clock.move(60)
+    done = Sweeper(sorter, lagging=watcher).sweep()
+    assert (done.nudged, done.failed) == (["bad"], [])
+
+
+def test_a_queue_that_waits_and_cannot_be_read_counts_once_as_failed(client: Faulty, sorter: StreamSorter) -> None:
+    OrderedConsumer("billing", lambda _: None, sorter=sorter).create_tables()
+    OrderedConsumer("billing", lambda _: None, sorter=sorter).catch_up("good")
+    change(client, "seq", {"S": "x"})
+    watcher = Watcher(sorter.stores.control("Control"), sorter.stores.cursors)
+    assert [queue for queue, _ in Sweeper(sorter, lagging=watcher).sweep().failed] == ["bad"]
+
+
+def test_a_reset_of_all_queues_passes_over_none_that_cannot_be_read(client: Faulty, sorter: StreamSorter) -> None:
+    consumer = OrderedConsumer("billing", lambda _: None, sorter=sorter)
+    consumer.create_tables()
+    consumer.catch_up("good")
+    change(client, "seq", None)
+    with pytest.raises(RowDamaged, match="'bad'"):
+        consumer.reset("earliest", force=True)
 
 
 @pytest.mark.usefixtures("sorter")

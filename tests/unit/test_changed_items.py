@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import OrderedConsumer, StoreError, StreamSorter, Sweeper
+from stream_sort import (
+    NotWithdrawn,
+    OrderedConsumer,
+    QueueDamaged,
+    RowDamaged,
+    StoreError,
+    StreamSorter,
+    Sweeper,
+)
+from stream_sort.aws_lambda.wakes import batch_response
 from stream_sort.core.consumption import Wake
+from stream_sort.testing.clock import MovableClock
+from stream_sort.watcher import Watcher
 
 if TYPE_CHECKING:
     from tests.unit.faulty import Faulty
@@ -82,3 +93,64 @@ def test_a_time_that_is_none_is_no_time(client: Faulty, sorter: StreamSorter) ->
         change(client, "bad", seq, "SET #at = :v", v=value)
     assert [message["seq"] for message in sorter.read("bad")] == [0, 1, 2]
     assert Sweeper(sorter).sweep().failed == []
+
+
+class Scene:
+    """Queue a with three messages, of which the second cannot be read; and a consumer with its handler's notes."""
+
+    def __init__(self, client: Faulty) -> None:
+        self.client = client
+        self.clock = MovableClock()
+        self.sorter = StreamSorter(client=client, in_flight=1, deadline=0.1, clock=self.clock)
+        self.got: list[int] = []
+        self.consumer = OrderedConsumer("billing", lambda batch: self.got.extend(batch.seqs), sorter=self.sorter)
+        self.consumer.create_tables()
+        put(self.sorter, "a", 0, 1, 2)
+        change(client, "a", 1, "REMOVE price")
+
+    def mend(self) -> None:
+        change(self.client, "a", 1, "SET price = :v", v={"N": "1"})
+
+
+def test_a_queue_with_an_item_that_cannot_be_read_does_not_stop_without_a_word(client: Faulty) -> None:
+    scene = Scene(client)
+    wakes = [Wake("a", 2, ("record",))]
+    served = scene.consumer.process(wakes)
+    assert batch_response(wakes, served) == {"batchItemFailures": []}
+    assert scene.got == [0], "what comes before it is well"
+    (parked,) = scene.consumer.parked()
+    assert (parked.queue, parked.seq, parked.damaged) == ("a", 1, True)
+    assert "RowDamaged" in parked.error
+    watcher = Watcher(scene.sorter.stores.control("Control"), scene.sorter.stores.cursors)
+    scene.clock.move(60)
+    assert Sweeper(scene.sorter, lagging=watcher).sweep().nudged == ["a"]
+    assert watcher.watched.parked == {"billing": 1}, "the alarm on parked queues sees it"
+    with pytest.raises(QueueDamaged, match="delete the attribute"):
+        scene.consumer.discard("a", 1, "broken")
+
+
+def test_a_queue_whose_damaged_item_is_mended_goes_on_by_itself(client: Faulty) -> None:
+    scene = Scene(client)
+    for _ in range(3):
+        scene.consumer.process([Wake("a")])
+        scene.clock.move(60)
+    assert scene.consumer.parked()[0].attempts == 3
+    scene.mend()
+    scene.consumer.process([Wake("a")])
+    assert (scene.got, scene.consumer.parked()) == ([0, 1, 2], [])
+
+
+def test_all_up_to_a_message_that_somebody_changed_is_read(client: Faulty) -> None:
+    read = Scene(client).sorter.read("a")
+    assert next(read)["seq"] == 0
+    with pytest.raises(RowDamaged, match="somebody changed"):
+        next(read)
+
+
+def test_a_stray_is_withdrawn_although_a_message_beside_it_cannot_be_read(client: Faulty) -> None:
+    scene = Scene(client)
+    put(scene.sorter, "a", 7, 8)
+    change(client, "a", 7, "REMOVE price")
+    with pytest.raises(NotWithdrawn) as refused:
+        scene.sorter.withdraw("a", 8, reason="a time")
+    assert refused.value.lowest == 7

@@ -9,6 +9,7 @@ import pytest
 from moto import mock_aws
 
 from stream_sort import OrderedConsumer, RowDamaged, StreamSorter, Sweeper
+from stream_sort.core.consumption import Wake
 from stream_sort.stores.dynamodb.control_rows import BOOKMARK, SWEEP, key_of, place_of
 from stream_sort.testing.clock import MovableClock
 from stream_sort.watcher import Watcher
@@ -73,6 +74,14 @@ def test_a_damaged_checkpoint_stops_the_wakes_of_no_other_queue(bench: Bench, at
 def test_a_damaged_row_of_a_parked_queue_stops_the_wakes_of_no_other_queue(bench: Bench) -> None:
     bench.damage("p")
     assert bench.sweep() == ({"a", "b"}, ["p"], None)
+
+
+def test_a_damaged_checkpoint_keeps_no_latest_consumer_from_coming_back(bench: Bench) -> None:
+    bench.damage("a")
+    bench.consumer.retire()
+    again = OrderedConsumer("billing", lambda _: None, sorter=bench.sorter, start="latest")
+    assert [one.ended for one in again.process([Wake("a"), Wake("b")])] == ["failed", "done"]
+    assert (again.checkpoint("b"), bench.control.consumers()[0].ready) == (1, True)
 
 
 def test_who_decides_by_a_damaged_row_is_told(bench: Bench) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stream_sort import Batch, CheckpointConflict, DeadLetter, MissingItems, NotParked
-from tests.consumers import Clerk, Office, ends, fail, wake
+from tests.consumers import Clerk, Office, ends, fail_twice, wake
 
 
 @pytest.fixture
@@ -64,7 +64,8 @@ def test_what_was_given_up_is_told_once(office: Office) -> None:
 def test_a_dead_letter_that_cannot_be_recorded_is_not_passed_over(office: Office) -> None:
     office.put(0, 1)
     consumer = office.hire(Clerk(poison={0}), on_poison="dead_letter", max_attempts=1)
-    office.interrupt(consumer).before["commit"] = [fail]
+    store = office.interrupt(consumer)
+    store.before["commit"] = fail_twice(store)
     (served,) = wake(consumer)
     assert (served.ended, served.dead, consumer.checkpoint("q")) == ("failed", [], -1)
 

@@ -9,13 +9,23 @@ import pytest
 
 from stream_sort import Batch, OrderedConsumer, Parked, PartlyDone
 from stream_sort.core.consumption import Wake
-from stream_sort.core.precaution import ENDED, LONGEST_RUN, SKEW
-from tests.consumers import Clerk, Office, ends, fail, wake
+from stream_sort.core.precaution import (
+    ENDED,
+    LAST_ERROR,
+    LONGEST_RUN,
+    SKEW,
+    UNDER_WAY,
+    is_precaution,
+    last_error,
+    under_way,
+)
+from tests.consumers import Clerk, Office, ends, fail_twice, wake
 
 if TYPE_CHECKING:
     from stream_sort.core.consumption import Served
 
 RUN = 60.0
+HOUR = 3_600.0
 
 
 class Death(BaseException):
@@ -85,7 +95,7 @@ def test_where_nobody_got_on_for_a_run_the_queue_is_parked_before_its_message_is
     dies(consumer)
     now = office.clock()
     # This try, and the one before, of which somebody seems to have died.
-    assert consumer.parked() == [Parked("q", 0, ENDED, 2, now, now + RUN + SKEW)]
+    assert consumer.parked() == [Parked("q", 0, UNDER_WAY, 2, now, now + RUN + SKEW)]
 
 
 def test_other_wakes_wait_until_the_run_that_parked_it_is_certainly_over(office: Office) -> None:
@@ -202,10 +212,14 @@ def test_deaths_and_failures_of_a_message_count_together(office: Office) -> None
     run(consumer)
     office.clock.move(4)
     clerk.deadly, clerk.poison = {0}, set()
-    die_until_it_counts(office, consumer, times=2)
+    for _ in range(3):
+        dies(consumer)
+        office.clock.move(RUN + SKEW)
     (served,) = run(consumer)
-    # Two failures, a death that was only suspected until the next one, and two that were noted.
-    assert [(letter.seq, letter.attempts, letter.error) for letter in served.dead] == [(0, 5, ENDED)]
+    # Two failures, and three deaths, all of them noted: what failed before is never tried without a note.
+    assert [(letter.seq, letter.attempts, letter.error) for letter in served.dead] == [
+        (0, 5, f"{ENDED}{LAST_ERROR}ValueError: poison 0")
+    ]
     assert len(clerk.batches) == 6
 
 
@@ -217,9 +231,9 @@ def test_a_store_that_fails_meanwhile_is_no_fault_of_the_message(office: Office)
     before = parked(office)
     clerk.deadly.clear()
     store = office.interrupt(consumer)
-    store.after["commit"] = [lambda: store.before.update(commit=[fail])]
+    store.after["commit"] = [lambda: store.before.update(commit=fail_twice(store))]
     assert ends(run(consumer)) == ["failed"]
-    assert (parked(office), store.calls.count("commit")) == (before, 3)
+    assert (parked(office), store.calls.count("commit")) == (before, 4)
     assert ends(run(consumer)) == ["done"]
 
 
@@ -346,9 +360,66 @@ def test_who_is_forced_and_loses_a_second_try_gives_the_next_message_two_of_its_
     consumer = office.hire(at_the_second_try)
 
     def overtaken() -> None:
-        wake(office.hire(Clerk()))
+        office.hire(Clerk()).catch_up("q", force=True)
         office.put(1)
 
-    office.interrupt(consumer).before["commit"] = [overtaken]
+    store = office.interrupt(consumer)
+    # The first commit is the note before the second try.
+    store.after["commit"] = [lambda: store.before.update(commit=[overtaken])]
     assert consumer.catch_up("q") == 0
     assert calls == [(0,), (0,), (1,), (1,)]
+
+
+def test_who_is_overtaken_before_a_second_try_does_not_make_it(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(0)
+    consumer = office.hire(clerk)
+    office.interrupt(consumer).before["commit"] = [lambda: wake(office.hire(Clerk()))]
+    assert ends(wake(consumer)) == ["overtaken"]
+    assert clerk.batches == [("q", (0,))]
+
+
+def test_while_a_retry_runs_nobody_is_told_that_its_process_ended(office: Office) -> None:
+    office.put(0)
+    seen: list[list[str]] = []
+
+    def handle(_: Batch) -> None:
+        seen.append([one.error for one in consumer.parked()])
+        raise ValueError("db is down")
+
+    consumer = office.hire(handle)
+    for _ in range(3):
+        run(consumer)
+        office.clock.move(HOUR)
+    assert seen == [[], *[[f"{UNDER_WAY}{LAST_ERROR}ValueError: db is down"]] * 3]
+
+
+def test_a_message_that_failed_and_then_killed_its_processes_keeps_its_last_error(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Clerk(poison={0}), max_attempts=4)
+    run(consumer)
+    for _ in range(2):
+        office.clock.move(HOUR)
+        dies(office.hire(Mortal(0), max_attempts=4))
+    assert [one.error for one in consumer.parked()] == [f"{UNDER_WAY}{LAST_ERROR}ValueError: poison 0"]
+    office.clock.move(HOUR)
+    run(consumer)
+    (stays,) = consumer.parked()
+    assert (stays.error, stays.next_try) == (f"{ENDED}{LAST_ERROR}ValueError: poison 0", None)
+
+
+def test_a_redrive_that_kills_its_process_keeps_the_error_before(office: Office) -> None:
+    office.put(0)
+    terms = {"max_attempts": 1, "on_poison": "dead_letter"}
+    run(office.hire(Clerk(poison={0}), **terms))
+    for _ in range(2):
+        with pytest.raises(Death):
+            office.hire(Mortal(0), **terms).redrive("q")
+    (letter,) = office.hire(Clerk(), **terms).dead_letters()
+    assert letter.error == f"{UNDER_WAY}{LAST_ERROR}ValueError: poison 0"
+
+
+def test_what_an_earlier_version_noted_before_a_try_is_known() -> None:
+    assert is_precaution(Parked("q", 0, ENDED, 1, 0.0, 1.0))
+    long = under_way("x" * 1_000)
+    assert (len(long), under_way(last_error(long))) == (1_000, long)

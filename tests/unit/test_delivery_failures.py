@@ -170,8 +170,21 @@ def test_a_catch_up_that_meets_a_queue_another_run_just_parked_stops_there(offic
 def test_parking_that_cannot_be_recorded_is_reported_back(office: Office) -> None:
     office.put(0)
     consumer = office.hire(Clerk(poison={0}))
-    office.interrupt(consumer).before["commit"] = [fail]
+    store = office.interrupt(consumer)
+
+    def stay_out_of_reach() -> None:
+        store.before["commit"] = [stay_out_of_reach]
+        fail()
+
+    store.before["commit"] = [stay_out_of_reach]
     assert ends(wake(consumer)) == ["failed"]
+
+
+def test_parking_that_is_refused_once_is_recorded_at_the_second_try(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Clerk(poison={0}))
+    office.interrupt(consumer).before["commit"] = [fail]
+    assert ends(wake(consumer)) == ["parked"]
 
 
 def test_a_wake_that_cannot_be_sent_leaves_the_parked_queue_to_the_sweep(office: Office) -> None:

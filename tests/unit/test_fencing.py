@@ -9,7 +9,7 @@ import pytest
 from stream_sort import Batch, CheckpointConflict, StoreUnavailable
 from stream_sort.core.consumption import Commit, Wake
 from stream_sort.delivery import Delivery
-from tests.consumers import Clerk, Office, ends, fail, wake
+from tests.consumers import Clerk, Office, ends, fail, fail_twice, wake
 
 
 @pytest.fixture
@@ -89,7 +89,8 @@ def test_the_loser_of_the_first_row_goes_on_with_it(office: Office) -> None:
     office.put(0, 1)
 
     def other_run() -> None:
-        office.interrupt(other := office.hire(others)).before["commit"] = [fail]
+        store = office.interrupt(other := office.hire(others))
+        store.before["commit"] = fail_twice(store)
         assert ends(wake(other)) == ["failed"]
 
     office.interrupt(consumer).before["create"] = [other_run]
@@ -179,7 +180,8 @@ def test_a_store_out_of_reach_fails_the_queue_and_no_other(office: Office, metho
     consumer = office.hire(clerk)
     office.put(0)
     office.put(0, queue="other")
-    office.interrupt(consumer).before[method] = [fail]
+    store = office.interrupt(consumer)
+    store.before[method] = fail_twice(store) if method == "commit" else [fail]
     bad, good = wake(consumer, "q", "other")
     assert (bad.ended, good.ended, clerk.seqs("other")) == ("failed", "done", [0])
     assert isinstance(bad.error, StoreUnavailable)
@@ -189,6 +191,7 @@ def test_a_store_out_of_reach_fails_the_queue_and_no_other(office: Office, metho
 def test_catch_up_raises_what_kept_it_from_going_on(office: Office) -> None:
     consumer = office.hire(Clerk())
     office.put(0)
-    office.interrupt(consumer).before["commit"] = [fail]
+    store = office.interrupt(consumer)
+    store.before["commit"] = fail_twice(store)
     with pytest.raises(StoreUnavailable):
         consumer.catch_up("q")

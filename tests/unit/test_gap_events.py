@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-from stream_sort import GapEvent, StreamSorter, Sweeper
+from stream_sort import GapEvent, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.testing.clock import MovableClock
+
+if TYPE_CHECKING:
+    from stream_sort.core.records import Tombstones
 
 Told = tuple[str, str, range, float]
 
@@ -217,3 +223,61 @@ def test_a_gap_that_a_withdrawal_makes_longer_is_found_as_it_is_now(
     for _ in range(2):
         sweeper.sweep()
     assert names(listener) == [("found", range(1, 5)), ("closed", range(1, 5)), ("found", range(1, 9))]
+
+
+def test_a_gap_of_which_a_part_was_filled_before_a_throttle_is_told_whole(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 101)
+    skip = sorter.stores.items.skip
+
+    def throttled(tombstones: Tombstones, now: float) -> Any:
+        sorter.stores.items.skip = skip  # type: ignore[method-assign]
+        skip(replace(tombstones, seqs=tombstones.seqs[:75]), now)
+        raise StoreUnavailable("25 of 100 are throttled")
+
+    sorter.stores.items.skip = throttled  # type: ignore[method-assign]
+    clock.move(60)
+    assert sweeper.sweep().failed == []
+    assert sorter.position("q") == 101
+    assert names(listener) == [("given_up", range(1, 76)), ("given_up", range(76, 101))]
+
+
+def test_a_gap_is_found_although_the_reply_to_its_note_was_lost(
+    sorter: StreamSorter, sweeper: Sweeper, listener: Listener
+) -> None:
+    put(sorter, 0, 5)
+    note_gap = sorter.stores.cursors.note_gap
+
+    def lost(*given: Any) -> Any:
+        sorter.stores.cursors.note_gap = note_gap  # type: ignore[method-assign]
+        note_gap(*given)
+        raise StoreUnavailable("no reply")
+
+    sorter.stores.cursors.note_gap = lost  # type: ignore[method-assign]
+    assert sweeper.sweep().failed == []
+    assert names(listener) == [("found", range(1, 5))]
+    sweeper.sweep()
+    assert names(listener) == []
+
+
+def test_a_gap_is_given_up_once_although_a_writer_moves_on_before_its_note_is_gone(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 5)
+    sweeper.sweep()
+    clock.move(60)
+    note_gap = sorter.stores.cursors.note_gap
+
+    def late(*given: Any) -> Any:
+        sorter.stores.cursors.note_gap = note_gap  # type: ignore[method-assign]
+        put(sorter, 6)
+        return note_gap(*given)
+
+    sorter.stores.cursors.note_gap = late  # type: ignore[method-assign]
+    for _ in range(3):
+        sweeper.sweep()
+        clock.move(60)
+    assert [name for name in names(listener) if name[0] == "given_up"] == [("given_up", range(1, 5))]

@@ -32,8 +32,9 @@ def backfill(*argv: str) -> Namespace:
     return backfill_parser().parse_args([*FILES, *argv])
 
 
-def test_what_is_near_names_tables_keys_and_place() -> None:
-    given = backfill()
+@pytest.mark.parametrize("said", [[], ["--stack", "local"]])
+def test_what_is_near_names_tables_keys_and_place(said: list[str]) -> None:
+    given = backfill(*said)
     with located(given, lambda: NEAR):
         source = source_of(given)
         assert os.environ["AWS_ACCESS_KEY_ID"] == "local"

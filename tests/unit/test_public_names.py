@@ -24,7 +24,10 @@ def loaded_by(code: str) -> set[str]:
 
 
 def test_importing_the_package_loads_no_sdk() -> None:
-    loaded = loaded_by("import stream_sort; stream_sort.StreamSorter, stream_sort.Sweeper, stream_sort.StreamSortError")
+    loaded = loaded_by(
+        "import stream_sort; stream_sort.StreamSorter.from_stack, stream_sort.OrderedConsumer.from_stack, "
+        "stream_sort.Sweeper, stream_sort.StreamSortError"
+    )
     assert not loaded & {"boto3", "botocore", "pynamodb", "pyspark", "pyarrow", "pydantic", "rich", "typer"}
 
 
@@ -66,6 +69,13 @@ def test_a_package_lists_its_public_names_and_no_other(package: ModuleType) -> N
 def test_an_error_keeps_its_facts_from_process_to_process(error: StreamSortError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+
+
+@pytest.mark.parametrize("kind", [StreamSorter, stream_sort.OrderedConsumer])
+def test_both_public_objects_are_made_by_hand_from_the_environment_and_from_a_stack(kind: type) -> None:
+    access = {"region", "profile", "endpoint_url", "session", "client"}
+    assert access <= inspect.signature(kind.from_stack).parameters.keys()  # type: ignore[attr-defined]
+    assert callable(kind.from_env)  # type: ignore[attr-defined]
 
 
 def test_every_error_is_public_drawn_in_the_tree_and_says_whether_to_retry() -> None:

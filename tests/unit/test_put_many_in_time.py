@@ -136,14 +136,16 @@ def test_a_store_that_hangs_leaves_time_for_what_was_begun(watch: Stopwatch) -> 
 
 
 def slow(sorter: StreamSorter, method: str, seconds: float, watch: Stopwatch) -> None:
-    """Let each call of a method of the cursor store take some time."""
-    call: Callable[..., Any] = getattr(sorter.stores.cursors, method)
+    """Let each call of a method of the cursor or the item store take some time."""
+    stores = sorter.stores
+    store = stores.cursors if hasattr(stores.cursors, method) else stores.items
+    call: Callable[..., Any] = getattr(store, method)
 
     def taking_time(*args: Any) -> Any:
         watch.sleep(seconds)
         return call(*args)
 
-    setattr(sorter.stores.cursors, method, taking_time)
+    setattr(store, method, taking_time)
 
 
 def backlog(length: int, queues: tuple[str, ...] = ("q",)) -> StreamSorter:
@@ -283,6 +285,54 @@ def test_i7_a_throttled_queue_takes_no_time_from_the_stores_of_others(client: Fa
     assert (result.accepted, len(result.rejected)) == (20, 310)
     assert set(stored_at.values()) == {0.0}
     assert watch.now < watch.whole
+
+
+@pytest.mark.parametrize("seconds", [20.0, None])
+def test_i7_what_cannot_be_stored_for_now_delays_the_release_of_no_other_queue(
+    client: Faulty, watch: Stopwatch, seconds: float | None
+) -> None:
+    sorter = timed(StreamSorter(client=client, in_flight=1), watch)
+    released_at: dict[str, float] = {}
+
+    def throttle(method: str, request: dict[str, Any]) -> None:
+        if method == "put_item" and request["TableName"] == "Items" and request["Item"]["queue"]["S"] == "hot":
+            raise refusal(THROTTLE)
+        if method == "update_item":
+            released_at[request["Key"]["queue"]["S"]] = watch.now
+
+    client.watch = throttle
+    batch = [message(0, "hot"), message(1, "hot"), message(0, "cold"), message(0, "mild")]
+    result = sorter.put_many(batch, time_left=watch.left if seconds else None)
+    assert (result.accepted, len(result.rejected)) == (2, 2)
+    assert released_at == {"cold": 0.0, "mild": 0.0}
+
+
+def test_what_is_stored_at_the_second_try_is_released_and_counted_once(client: Faulty) -> None:
+    sorter = StreamSorter(client=client, in_flight=1)
+    faults = [refusal(THROTTLE)]
+
+    def throttle(method: str, request: dict[str, Any]) -> None:
+        if method == "put_item" and request["TableName"] == "Items" and request["Item"]["seq"]["N"] == "1" and faults:
+            raise faults.pop()
+
+    client.watch = throttle
+    result = sorter.put_many([message(2), message(1), message(0), message(0, "other")])
+    assert (result.accepted, result.released, result.out_of_order) == (4, 4, {"q": 2})
+    assert (sorter.position("q"), len(result.advances)) == (2, 2)
+
+
+def test_late_messages_without_end_do_not_use_up_more_than_the_time_of_a_put_many(watch: Stopwatch) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+    sorter.skip("q", range(1_000))
+    slow(sorter, "keep_late", 0.05, watch)
+    result = sorter.put_many((message(seq) for seq in range(1_000)), time_left=watch.left)
+    assert watch.now < watch.whole
+    assert len(result.late) + len(result.rejected) == 1_000
+    assert {type(error) for _, error in result.rejected} == {StoreUnavailable}
+    while result.rejected:
+        watch.now = 0.0
+        result = sorter.put_many([document for document, _ in result.rejected], time_left=watch.left)
+    assert len(sorter.late("q")) == 1_000
 
 
 def test_queues_are_advanced_side_by_side_in_the_time_there_is(watch: Stopwatch) -> None:

@@ -138,6 +138,32 @@ def test_every_page_of_queues_gets_its_checkpoints(office: Office) -> None:
     assert control.consumers() == [Subscription("late", LATEST, office.clock(), ready=True)]
 
 
+def test_a_registration_that_was_killed_goes_on_where_it_was_and_does_not_begin_anew(office: Office) -> None:
+    queues = [f"q{number}" for number in range(250)]
+    for queue in queues:
+        office.put(0, queue=queue)
+    store = Interrupted(office.sorter.stores.control("Control"))
+    store.before["make_ready"] = [fail]
+    with pytest.raises(StoreUnavailable):
+        Registrar(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("late", LATEST)  # type: ignore[arg-type]
+    assert store.calls.count("create") == len(queues)
+    store.calls.clear()
+    Registrar(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("late", LATEST)  # type: ignore[arg-type]
+    assert store.calls == ["register", "readable_checkpoints", "make_ready"]
+
+
+def test_a_retired_latest_consumer_that_comes_back_pays_for_new_queues_only(office: Office, clerk: Clerk) -> None:
+    for queue in "abc":
+        office.put(0, queue=queue)
+    wake(office.hire(clerk, start="latest"))
+    office.hire(clerk).retire()
+    office.put(0, queue="new")
+    store = Interrupted(office.sorter.stores.control("Control"))
+    Registrar(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("billing", LATEST)  # type: ignore[arg-type]
+    assert store.calls.count("create") == 1
+    assert office.row("new") == Checkpoint("billing", "new", 0)
+
+
 def test_a_slow_registration_stops_when_another_one_is_through(office: Office) -> None:
     office.put(0, queue="a")
     control = office.sorter.stores.control("Control")

@@ -232,6 +232,25 @@ def test_a_consumer_retired_while_it_starts_leaves_no_half_registration(office: 
     assert known(office) == []
 
 
+def test_a_long_redrive_of_a_consumer_that_was_retired_meanwhile_loses_nothing_to_a_trim(office: Office) -> None:
+    seen: list[int] = []
+
+    def redrive(batch: Batch) -> None:
+        seen.extend(batch.seqs)
+        if batch.seqs == (0,):
+            OrderedConsumer("billing", sorter=office.sorter).retire()
+        if batch.seqs == (2,):
+            with pytest.raises(NotConsumed, match="dead letter"):
+                office.sorter.trim("q", through=4, control_table="Control")
+        office.clock.move(100.0)
+
+    office.put(*range(5))
+    terms = {"max_attempts": 1, "on_poison": "dead_letter"}
+    wake(office.hire(Clerk(set(range(5))), **terms))
+    assert office.hire(redrive, **terms).redrive("q") == 5
+    assert (seen, known(office)) == ([0, 1, 2, 3, 4], ["billing"])
+
+
 def test_asking_needs_no_handler(office: Office) -> None:
     office.put(0, 1)
     wake(office.hire(Clerk({0})))

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 BATCH = Batch("ada", -1, 1, ({"queue": "ada", "seq": 0}, {"queue": "ada", "seq": 1}), (0, 1))
 
 
-def refusal(code: str, status: int = 400) -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "Op")  # type: ignore[arg-type]  # as it comes
+def refusal(code: str, status: int = 400, says: str = "no") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": says}, "ResponseMetadata": {"HTTPStatusCode": status}}, "Op")  # type: ignore[arg-type]  # as it comes
 
 
 class Failing:
@@ -116,6 +116,19 @@ def test_a_target_that_is_missing_closed_or_out_of_reach_is_no_messages_fault(si
 )
 def test_what_the_target_finds_wrong_with_a_message_is_its_own_fault(sink: str, error: Exception) -> None:
     assert type(failure(sink, Failing(error))) is HandlerProblem
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Invalid parameter: TopicArn", TryLater),
+        ("Invalid parameter: TargetArn Reason: no endpoint found for the target arn specified", TryLater),
+        ("Invalid parameter: Message too long", HandlerProblem),
+        ("Invalid parameter: MessageGroupId Reason: TopicArn", HandlerProblem),
+    ],
+)
+def test_a_topic_of_another_region_gives_no_message_up(said: str, kind: type[Exception]) -> None:
+    assert type(failure("sns-fifo", Failing(refusal("InvalidParameter", says=said)))) is kind
 
 
 @pytest.mark.parametrize("sink", ["sqs-fifo", "sns-fifo", "kinesis"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,6 +123,31 @@ def test_a_client_needs_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
     client = make_client("sqs")
     assert client.meta.region_name == "eu-west-1"
     client.close()
+
+
+@pytest.mark.parametrize(
+    ("sink", "target", "region"),
+    [
+        ("sqs-fifo", "https://sqs.eu-west-1.amazonaws.com/123456789012/out.fifo", "eu-west-1"),
+        ("sqs-fifo", "https://eu-west-1.queue.amazonaws.com/123456789012/out.fifo", "eu-west-1"),
+        ("sqs-fifo", "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/out.fifo", "cn-north-1"),
+        ("sqs-fifo", "http://localhost:4566/000000000000/out.fifo", "us-east-2"),
+        ("sns-fifo", "arn:aws:sns:eu-west-1:123456789012:out.fifo", "eu-west-1"),
+        ("kinesis", "arn:aws:kinesis:eu-west-1:123456789012:stream/out", "eu-west-1"),
+        ("kinesis", "out", "us-east-2"),
+        ("eventbridge", "arn:aws:events:eu-west-1:123456789012:event-bus/out", "eu-west-1"),
+        ("lambda", "arn:aws-us-gov:lambda:us-gov-west-1:123456789012:function:handle:live", "us-gov-west-1"),
+        ("lambda", "123456789012:function:handle", "us-east-2"),
+    ],
+)
+def test_a_target_of_another_region_is_asked_there(
+    sink: str, target: str, region: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+    monkeypatch.setenv("AWS_REGION", "us-east-2")
+    monkeypatch.setattr(boto3.session.Session, "client", lambda *_, region_name, **__: asked.append(region_name))
+    make_sink(SinkSettings(sink=sink, sink_target=target))
+    assert asked == [region]
 
 
 def test_a_function_is_not_invoked_again_behind_the_consumers_back(monkeypatch: pytest.MonkeyPatch) -> None:

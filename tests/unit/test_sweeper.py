@@ -189,6 +189,30 @@ def test_a_queue_whose_writer_has_a_clock_ahead_is_still_swept(sorter: StreamSor
         assert Sweeper(sorter).sweep().looked_at == 1
 
 
+def test_a_queue_that_was_once_marked_by_a_clock_a_day_ahead_is_swept_and_counted(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(beside(sorter, clock=MovableClock(clock() + 86_400)), 1)
+    Sweeper(sorter).sweep_all()
+    put(sorter, 0)
+    Sweeper(sorter).sweep_all()
+    Sweeper(sorter).sweep_all()
+    assert row(sorter).waiting_since is None
+    clock.move(100)
+    put(sorter, 5)
+    clock.move(20)
+    assert Sweeper(sorter).sweep().waiting == ["q"]
+    clock.move(20)
+    assert [event.seqs for event in Sweeper(sorter).sweep().skipped] == [range(2, 5)]
+
+
+def test_a_queue_that_is_marked_anew_while_queues_are_listed_is_looked_at_once(sorter: StreamSorter) -> None:
+    put(sorter, 0, 2)
+    sorter.stores.cursors.waiting = pages("q", "q")  # type: ignore[method-assign]
+    assert Sweeper(sorter).sweep().looked_at == 1
+
+
 def test_i8_a_marked_queue_whose_writer_died_is_freed(sorter: StreamSorter) -> None:
     put(sorter, 0, 2)
     sorter.stores.items.skip(Tombstones("q", (1,), "a writer stored this and died", None), 0.0)
@@ -401,6 +425,17 @@ def test_a_sweep_tells_how_long_each_queue_has_been_held_up() -> None:
     assert done.complete
 
 
+def test_a_queue_that_can_neither_be_looked_at_nor_nudged_failed_once(sorter: StreamSorter) -> None:
+    put(sorter, 1)
+    broken(sorter, "q", "look", StoreUnavailable("throttled"))
+
+    def failing(*_: Any) -> Any:
+        raise StoreUnavailable("throttled")
+
+    sorter.stores.cursors.nudge = failing  # type: ignore[method-assign]
+    assert [queue for queue, _ in Sweeper(sorter, lagging=Sleepers("q")).sweep().failed] == ["q"]
+
+
 class BrokenWatcher:
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -512,10 +547,11 @@ def test_a_queue_that_cannot_be_looked_at_is_counted_with_the_age_that_its_row_t
 def test_a_marked_queue_whose_row_cannot_be_read_is_counted_too(sorter: StreamSorter) -> None:
     put(sorter, 0, 2)
 
-    def failing(queue: str) -> Any:
-        raise StoreUnavailable(f"no row of {queue}")
+    def failing(queues: Any) -> Any:
+        raise StoreUnavailable(f"no row of {queues}")
 
     sorter.stores.cursors.get = failing  # type: ignore[method-assign]
+    sorter.stores.cursors.rows_of = failing  # type: ignore[method-assign]
     done = Sweeper(sorter).sweep()
     assert (done.waiting, done.gap_ages, len(done.failed)) == (["q"], {"q": 0.0}, 1)
     assert Sweeper(sorter).sweep(queues=["q"]).waiting == [], "nobody said that it waits"

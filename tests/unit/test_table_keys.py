@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.errors import SettingsError, TableNotFound
+from stream_sort.errors import OtherKeys, StreamSortError, TableNotFound
 from stream_sort.replay.access import TableAccess
+from stream_sort.replay.backfill.targets.senders import TableSender
 from stream_sort.replay.selection import Selection
 from tests.unit.faulty import Faulty, message
 
@@ -46,10 +47,32 @@ def test_tables_with_these_keys_are_listed(listed: Callable[..., list[str]]) -> 
 def test_a_listing_of_tables_with_other_keys_is_an_error_and_not_empty(
     listed: Callable[..., list[str]], names: tuple[str, ...], told: str
 ) -> None:
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(OtherKeys, match=told) as met:
         listed(*names)
+    assert "looked for in eu-west-1 (https://dynamodb.eu-west-1" in str(met.value)
 
 
 def test_a_table_that_is_not_there_is_named(listed: Callable[..., list[str]]) -> None:
     with pytest.raises(TableNotFound, match="Nowhere"):
         listed("Nowhere", "Cursor")
+
+
+@pytest.mark.usefixtures("listed")
+@pytest.mark.parametrize(
+    ("table", "told"), [("Nowhere", "no table 'Nowhere'"), ("Other", "items table Other has the key")]
+)
+def test_a_backfill_into_a_wrong_items_table_names_it_before_the_first_message(
+    client: Faulty, table: str, told: str
+) -> None:
+    key = {"AttributeName": "queue"}
+    client.create_table(
+        TableName="Other",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[key | {"KeyType": "HASH"}],
+        AttributeDefinitions=[key | {"AttributeType": "S"}],
+    )
+    # The cursor table knows the queue: nothing has to be looked up in the items table.
+    sender = TableSender(TableAccess(table, "Cursor", region="eu-west-1"))
+    with pytest.raises(StreamSortError, match=told):
+        sender.check("q")
+    assert not client.scan(TableName="Other")["Items"]

@@ -10,7 +10,7 @@ from stream_sort import Batch, EffectRefused, InvalidInput, PartlyDone, Transact
 from stream_sort.core.batch import Effect
 from stream_sort.core.effects import actions_of
 from stream_sort.core.limits import MAX_EFFECTS
-from tests.consumers import Office, ends, fail, wake
+from tests.consumers import Office, ends, fail, fail_twice, wake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,8 @@ def test_i9_what_can_be_no_effect_is_the_handlers_error_at_once(
 def test_i4_effects_of_a_failed_commit_do_not_happen_and_come_again(office: Office) -> None:
     office.put(0, 1)
     consumer = office.hire(writes)
-    office.interrupt(consumer).before["commit"] = [fail]
+    store = office.interrupt(consumer)
+    store.before["commit"] = fail_twice(store)
     assert ends(wake(consumer)) == ["failed"]
     assert happened(office) == []
     wake(consumer)
@@ -86,9 +87,18 @@ def test_i4_effects_of_a_failed_commit_do_not_happen_and_come_again(office: Offi
 def test_i4_a_run_that_dies_after_its_commit_repeats_nothing(office: Office) -> None:
     office.put(0, 1)
     consumer = office.hire(writes)
-    office.interrupt(consumer).after["commit"] = [fail]
+    store = office.interrupt(consumer)
+    store.after["commit"] = fail_twice(store)
     assert ends(wake(consumer)) == ["failed"]
     wake(consumer)
+    assert happened(office) == ["0", "1"]
+
+
+def test_i4_a_commit_whose_reply_was_lost_is_known_to_be_done(office: Office) -> None:
+    office.put(0, 1)
+    consumer = office.hire(writes)
+    office.interrupt(consumer).after["commit"] = [fail]
+    assert ends(wake(consumer)) == ["done"]
     assert happened(office) == ["0", "1"]
 
 

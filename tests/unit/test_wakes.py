@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stream_sort import InvalidInput, StoreUnavailable
+from stream_sort import InvalidInput, RowDamaged, StoreUnavailable
 from stream_sort.aws_lambda.wakes import WakeReader, batch_response
 from stream_sort.core.consumption import Served, Wake
 from stream_sort.core.message import KeyNames
@@ -155,6 +155,15 @@ def test_if_all_queues_failed_the_error_is_raised() -> None:
 def test_a_failed_record_without_a_name_fails_the_whole_batch() -> None:
     with pytest.raises(StoreUnavailable):
         batch_response([*WAKES, Wake("d")], served(a="done", b="done", c="done", d="failed"))
+
+
+def test_a_queue_whose_row_cannot_be_read_is_not_sent_again_as_that_would_only_hold_up_its_shard() -> None:
+    damaged = Served("a", ended="failed", error=RowDamaged("a row without version"))
+    assert batch_response(WAKES, [damaged, *served(b="done", c="done")]) == {"batchItemFailures": []}
+    assert batch_response([WAKES[0]], [damaged]) == {"batchItemFailures": []}
+    assert batch_response([Wake("a")], [damaged]) == {"batchItemFailures": []}
+    answer = batch_response(WAKES, [damaged, *served(b="failed", c="done")])
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "2"}]}
 
 
 def test_an_event_of_nothing_fails_nothing() -> None:

@@ -18,6 +18,7 @@ FIRST_PAUSE = 0.5
 NOT_THERE = frozenset(
     {
         "AWS.SimpleQueueService.NonExistentQueue",
+        "NoSuchBucket",
         "NoSuchEntity",
         "NoSuchEntityException",
         "QueueDoesNotExist",

@@ -59,7 +59,7 @@ def _versions(aws: Aws, configs: functions.Configs) -> Iterator[Finding]:
 
 
 def _letters(aws: Aws, resources: Resources, arns: Arns) -> Iterator[Finding]:
-    """Look at every queue, and note its ARN; those that may not be read come to one line."""
+    """Look at every queue, and note its ARN, and at the bucket; those that may not be read come to one line."""
     unread = []
     for name, url in resources.of_kind("AWS::SQS::Queue").items():
         asked = ["QueueArn", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
@@ -72,6 +72,12 @@ def _letters(aws: Aws, resources: Resources, arns: Arns) -> Iterator[Finding]:
         arns[name] = None if attributes is None else attributes.get("QueueArn")
         if name in watch.QUEUES:
             yield from watch.check_letters(name, url, attributes, aws)
+    bucket = resources.of_kind("AWS::S3::Bucket").get(watch.BUCKET)
+    if bucket is not None:
+        try:
+            yield from watch.check_bucket(watch.BUCKET, bucket, aws)
+        except Unanswered as problem:
+            unread.append(str(problem))
     for why in dict.fromkeys(unread):
         yield not_checked("dead letters", why)
 

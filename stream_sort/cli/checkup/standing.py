@@ -9,10 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.cli.checkup.slots import taken_slots
+from stream_sort.cli.doubts import settle
 from stream_sort.cli.overview import consumers_of, cursor_rows
 from stream_sort.core.consumption import Checkpoint
 from stream_sort.core.records import Cursor
-from stream_sort.errors import StoreMisconfigured, named_error
+from stream_sort.errors import RowDamaged, StoreMisconfigured, named_error
 from stream_sort.gap_age import head_gap
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from stream_sort.cli.checkup.slots import Slot
     from stream_sort.cli.connection import Connection
+    from stream_sort.cli.doubts import Settled
     from stream_sort.core.consumption import DeadLetterPage, Parked, Subscription
     from stream_sort.core.gaps import Gap
     from stream_sort.errors import StreamSortError
@@ -40,7 +42,7 @@ class Standings:
 
     `stuck`: the next seq is stored; `hollow`: the item at the position is not; `ahead`: checkpoints beyond positions;
     `lost`: parked queues without a cursor row; `dead`: the first page of dead letters; `failed`: queues that could not
-    be looked at again, each with the error.
+    be looked at, or not again, each with the error; `settled`: queues whose rows left a doubt, and what a read showed.
     """
 
     now: float
@@ -53,6 +55,7 @@ class Standings:
     lost: tuple[Parked, ...] = ()
     dead: Mapping[Subscription, DeadLetterPage] = field(default_factory=dict)
     failed: tuple[tuple[str, StreamSortError], ...] = ()
+    settled: Mapping[str, Settled] = field(default_factory=dict)
 
 
 def read_standings(
@@ -60,10 +63,11 @@ def read_standings(
 ) -> Standings:
     """Look at all queues that match, and again at those that seem to be in trouble."""
     sorter = connection.sorter
-    rows = {row.queue: row for row in cursor_rows(sorter) if fnmatchcase(row.queue, pattern)}
+    damaged: dict[str, StreamSortError] = {}
+    rows = {row.queue: row for row in cursor_rows(sorter, damaged) if fnmatchcase(row.queue, pattern)}
     taken = taken_slots(connection, (slot for row in rows.values() for slot in _asked(row)))
     control = None if connection.control is None else sorter.stores.control(connection.control)
-    known = {} if control is None else {one: control.checkpoints(one.name, list(rows)) for one in consumers_of(control)}
+    known = {} if control is None else _checkpoints(control, rows, damaged)
     stuck = [row for row in rows.values() if (row.queue, row.position + 1) in taken]
     if stuck:
         sleep(PAUSE)
@@ -79,7 +83,8 @@ def read_standings(
         tuple(again.measured(_waiting(rows.values(), now - old_gap), now, old_gap)),
         tuple(_lost(sorter, control, known, pattern)) if control is not None else (),
         {} if control is None else {one: control.dead_letters(one.name) for one in known},
-        tuple(again.failed),
+        (*((queue, error) for queue, error in damaged.items() if fnmatchcase(queue, pattern)), *again.failed),
+        settle(sorter, rows.values(), now),
     )
 
 
@@ -114,6 +119,18 @@ class _SecondLook:
             return None
 
 
+def _checkpoints(
+    control: ControlStore, rows: dict[str, Cursor], damaged: dict[str, StreamSortError]
+) -> dict[Subscription, dict[str, Checkpoint]]:
+    """Read the checkpoints of all consumers; a queue of which one cannot be read is noted, and left out of all."""
+    read = {one: control.readable_checkpoints(one.name, list(rows)) for one in consumers_of(control)}
+    for found in read.values():
+        damaged |= found.damaged
+        for queue in found.damaged:
+            rows.pop(queue, None)
+    return {one: {queue: row for queue, row in found.rows.items() if queue in rows} for one, found in read.items()}
+
+
 def _asked(row: Cursor) -> list[Slot]:
     """The slot at the position, unless it is trimmed or before the start, and the one after it."""
     return [(row.queue, seq) for seq in (row.position, row.position + 1) if seq > row.start]
@@ -136,8 +153,16 @@ def _lost(sorter: Sorter, control: ControlStore, consumers: Iterable[Subscriptio
     """Only who was about to read a queue knows that it has lost its row: it is listed as parked."""
     for consumer in consumers:
         for one in control.parked(consumer.name).parked:
-            if one.damaged and fnmatchcase(one.queue, pattern) and sorter.stores.cursors.get(one.queue) is None:
+            if one.damaged and fnmatchcase(one.queue, pattern) and _has_no_row(sorter, one.queue):
                 yield one
+
+
+def _has_no_row(sorter: Sorter, queue: str) -> bool:
+    try:
+        return sorter.stores.cursors.get(queue) is None
+    except RowDamaged:
+        # It is there, and named as one that cannot be read.
+        return False
 
 
 def _is_stuck(sorter: Sorter, row: Cursor) -> bool:

@@ -22,6 +22,7 @@ QUEUES = {
     "StreamFailures": ("places in the tables' streams that Lambda gave up on", "process"),
     "KinesisFailures": ("notes of Kinesis records that Lambda gave up on; the bucket beside it keeps them", "enqueue"),
 }
+BUCKET = "KinesisFailuresBucket"
 # Wakes, which go back to where they came from. All others are for stream-sort dead-letters.
 WAKES = "RetryDeadLetters"
 
@@ -40,6 +41,21 @@ def check_letters(name: str, url: str, attributes: Mapping[str, str] | None, aws
     told = f"{name} holds {count:,} {what}" if count else f"nothing can be seen in {name}"
     told += f"; {hidden_now(hidden)}" if hidden else ""
     yield warn(LETTERS, told, f"see why: {_then(name, step, attributes.get('QueueArn', url), aws)}")
+
+
+def check_bucket(name: str, bucket: str, aws: Aws) -> Iterator[Finding]:
+    """Look whether a bucket for what failed is empty: what it keeps outlives the notes of it, and their alarm."""
+    listed = aws.ask("s3", "list_objects_v2", Bucket=bucket)
+    if listed is None:
+        yield fail(LETTERS, f"the bucket {name} is gone", restore(aws))
+        return
+    count = len(listed.get("Contents", ()))
+    if not count:
+        yield ok(LETTERS, f"{name} is empty")
+        return
+    known = "at least " if listed.get("IsTruncated") else ""
+    told = f"{name} keeps {known}{count:,} {'batch' if count == 1 else 'batches'} of Kinesis that Lambda gave up on"
+    yield warn(LETTERS, told, f"see why: {_then(name, 'enqueue', '', aws)}")
 
 
 def _then(name: str, step: str, arn: str, aws: Aws) -> str:

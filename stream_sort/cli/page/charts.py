@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from matplotlib.ticker import FuncFormatter
 
 from stream_sort.cli.choice import counted, moment
 from stream_sort.cli.page.axes import NAME_HEIGHT, count_along, place, rows, time_along, whole_numbers
 from stream_sort.cli.page.drawing import Drawing, Ink
-from stream_sort.cli.page.history import merged
+from stream_sort.cli.page.gather import PARTS
 from stream_sort.cli.reasons import age
 from stream_sort.cli.seqs import seqs_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
     from xml.etree.ElementTree import Element
 
     from matplotlib.axes import Axes
@@ -22,41 +22,42 @@ if TYPE_CHECKING:
     from stream_sort.cli.overview import QueueLine
     from stream_sort.cli.page.gather import Findings
     from stream_sort.cli.page.history import Gap
+    from stream_sort.cli.page.traffic import Traffic
 
-BINS = 48
 BAR = 13.0
 AROUND = 32.0
 UNITS_A_TICK = 110
 # So many queues at most, and so many bars: there may be many consumers.
 LAGGING, LAGGING_BARS = 12, 48
-# What is shorter than this part of the time shown would not be seen.
-PARTS = 300
+# So many queues that had gaps, at most.
+GAP_ROWS = 24
 SERIES = (Ink.FIRST, Ink.SECOND, Ink.THIRD, Ink.FOURTH, Ink.FIFTH, Ink.SIXTH)
 
 
 def traffic(findings: Findings, width: float) -> Element | None:
-    """How many messages arrived, upwards, and were released, downwards, in each stretch of time; None without any."""
-    histories = findings.histories
-    arrived = _counts(findings, (slot.at for one in histories for slot in one.slots if not slot.skipped))
-    released = _counts(findings, (slot.at for one in histories for slot in one.released if not slot.skipped))
-    if not any(arrived):
+    """Messages that arrived, upwards, and were released, downwards, with the skips; None if there are none."""
+    counts = findings.traffic
+    if not any(counts.totals):
         return None
     drawing = Drawing(f"traffic-{width:.0f}", width, 260)
     axes = place(drawing, left=44)
     time_along(axes, findings.begin, findings.now, int(width / UNITS_A_TICK))
-    _draw_counts(drawing, axes, findings, (arrived, Ink.ARRIVED, "arrived"))
-    _draw_counts(drawing, axes, findings, ([-count for count in released], Ink.RELEASED, "released"))
+    if not counts.is_complete:
+        zone = axes.axvspan(counts.begin, counts.complete_since, color=Ink.LINE, alpha=0.6, linewidth=0)
+        zone.set_gid(drawing.tip(f"not all is counted before {moment(counts.complete_since)}: see --reads"))
+    _draw_counts(drawing, axes, counts, Series(counts.arrived, Ink.ARRIVED, "arrived"))
+    _draw_counts(drawing, axes, counts, Series([-count for count in counts.released], Ink.RELEASED, "released"))
     axes.axhline(0, color=Ink.FAINT, linewidth=1)
-    axes.set_ylim(-1.1 * max(*released, 1), 1.1 * max(*arrived, 1))
+    bottom = -1.2 * max(*counts.released, 1)
+    axes.set_ylim(bottom, 1.1 * max(*counts.arrived, 1))
+    _draw_skips(drawing, axes, counts, 0.95 * bottom)
     count_along(axes, 6)
     return drawing.element("Messages that arrived and were released over time")
 
 
 def gap_timeline(findings: Findings, width: float) -> Element | None:
     """When queues waited for missing seqs: a row for each queue that did; None if none did."""
-    found = [(one, [gap for gap in one.gaps if _end(gap, findings) >= findings.begin]) for one in findings.histories]
-    shown = [(history, gaps) for history, gaps in found if gaps]
-    shown.sort(key=lambda row: all(gap.end is not None for gap in row[1]))
+    shown = gap_rows(findings)
     if not shown:
         return None
     row = NAME_HEIGHT + BAR + 9
@@ -64,12 +65,23 @@ def gap_timeline(findings: Findings, width: float) -> Element | None:
     axes = place(drawing, left=8)
     time_along(axes, findings.begin, findings.now, int(width / UNITS_A_TICK))
     axes.grid(axis="x", color=Ink.LINE)
-    rows(drawing, axes, [history.queue for history, _ in shown], row)
-    for at, (_, gaps) in enumerate(shown):
+    rows(drawing, axes, shown, row)
+    for at, queue in enumerate(shown):
         # In this order: what still is missing is not hidden by what came.
-        for gap in merged(gaps, (findings.now - findings.begin) / PARTS):
+        for gap in findings.gaps[queue]:
             _draw_gap(drawing, axes, gap, findings, at * row + NAME_HEIGHT)
     return drawing.element("When queues waited for missing seqs")
+
+
+def gap_rows(findings: Findings) -> list[str]:
+    """The queues with gaps that there is room for: what still is missing first, then skips, each the latest first."""
+
+    def urgency(queue: str) -> tuple[bool, bool, float]:
+        gaps = findings.gaps[queue]
+        is_open, was_skipped = any(gap.end is None for gap in gaps), any(gap.skipped for gap in gaps)
+        return not is_open, not was_skipped, -max(_end(gap, findings) for gap in gaps)
+
+    return sorted(findings.gaps, key=urgency)[:GAP_ROWS]
 
 
 def lag(findings: Findings, width: float) -> Element | None:
@@ -100,23 +112,35 @@ def most_behind(findings: Findings) -> list[QueueLine]:
     return sorted(lines, key=lambda line: (-max(line.lag.values()), line.queue))[:most]
 
 
-def _counts(findings: Findings, times: Iterable[float]) -> list[int]:
-    counts = [0] * BINS
-    span = findings.now - findings.begin
-    for at in times:
-        if at >= findings.begin:
-            counts[min(BINS - 1, int((at - findings.begin) / span * BINS))] += 1
-    return counts
+class Series(NamedTuple):
+    """What is drawn as bars: a count of messages for each part of the time, and what became of them."""
+
+    counts: Sequence[int]
+    ink: Ink
+    word: str
 
 
-def _draw_counts(drawing: Drawing, axes: Axes, findings: Findings, series: tuple[list[int], Ink, str]) -> None:
-    counts, ink, word = series
-    step = (findings.now - findings.begin) / BINS
-    for at, count in enumerate(counts):
+def _draw_counts(drawing: Drawing, axes: Axes, traffic: Traffic, series: Series) -> None:
+    for at, count in enumerate(series.counts):
         if count:
-            begin = findings.begin + at * step
-            (bar,) = axes.bar(begin + step / 2, count, width=0.78 * step, color=ink)
-            bar.set_gid(drawing.tip(f"{moment(begin)} and {age(step)} on: {counted(abs(count), 'message')} {word}"))
+            middle, width = traffic.begin + (at + 0.5) * traffic.step, 0.78 * traffic.step
+            (bar,) = axes.bar(middle, count, width=width, color=series.ink)
+            bar.set_gid(drawing.tip(_told(traffic, at, f"{counted(abs(count), 'message')} {series.word}")))
+
+
+def _draw_skips(drawing: Drawing, axes: Axes, traffic: Traffic, height: float) -> None:
+    """Mark where seqs were skipped: beside thousands of messages a bar of one would not be seen."""
+    for at, count in enumerate(traffic.skipped):
+        if count:
+            middle = traffic.begin + (at + 0.5) * traffic.step
+            (mark,) = axes.plot([middle], [height], marker="D", markersize=6, markeredgewidth=0, color=Ink.SKIPPED)
+            mark.set_gid(drawing.tip(_told(traffic, at, f"{counted(count, 'seq')} skipped")))
+
+
+def _told(traffic: Traffic, at: int, what: str) -> str:
+    begin = traffic.begin + at * traffic.step
+    least = "at least " if begin < traffic.complete_since else ""
+    return f"{moment(begin)} and {age(traffic.step)} on: {least}{what}"
 
 
 def _draw_gap(drawing: Drawing, axes: Axes, gap: Gap, findings: Findings, top: float) -> None:

@@ -1,7 +1,8 @@
-"""What the page tells: all queues as `status` sees them, and the newest messages of the worst ones.
+"""What the page tells: all queues as `status` sees them, what came in a period, the newest messages of the worst ones.
 
-Reads each cursor row, checkpoint and dead letter once; of the items table only so many messages of so many queues, and
-a key of each queue of which the cursor row does not tell whether it waits.
+Reads each cursor row, checkpoint and dead letter once; of the items table what arrived in the period, in so many reads
+at most, so many messages of so many queues, and a few slots of queues of which the cursor row does not tell whether
+they wait.
 """
 
 from __future__ import annotations
@@ -10,37 +11,37 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import Choice
-from stream_sort.cli.overview import look
-from stream_sort.cli.page.history import History, Slot
+from stream_sort.cli.overview import chosen_rows, look
+from stream_sort.cli.page.counting import walk_queues
+from stream_sort.cli.page.history import Gap, History, Slot, merged
+from stream_sort.cli.page.traffic import Traffic, period_of
 from stream_sort.core.message import MAX_SEQ
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from stream_sort.cli.overview import Overview, QueueLine
-    from stream_sort.core.records import Item
+    from stream_sort.core.records import Cursor, Item
     from stream_sort.sorter import Sorter
 
-# A queue that has moved since it was seen to wait is asked whether it still does; so many of them at most.
-DOUBTS = 100
 # The clocks of writers may be ahead of ours by as much.
 SKEW = 60.0
-# A chart shows at least so much of what was read; a few old messages do not make it one of months.
-SHARE = 0.9
-HOUR, DAY = 3_600.0, 86_400.0
-SPANS = (
-    *(HOUR * count for count in (0.25, 0.5, 1, 2, 3, 6, 12)),
-    *(DAY * count for count in (1, 2, 3, 7, 14, 30, 90, 365)),
-)
+# Gaps that are closer together than this part of the period are drawn as one.
+PARTS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is looked at: so many queues closely, the worst first, and so many messages of each; rows of tables."""
+    """How much is looked at: so many queues closely, the worst first, and so many messages of each; rows of tables.
+
+    `period` is what is counted, in seconds until now, None to choose one; in `reads` reads at most.
+    """
 
     queues: int = 12
     messages: int = 200
     rows: int = 500
+    period: float | None = None
+    reads: int = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +88,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """All that the page tells; its time axes go from `begin` to now."""
+    """All that the page tells; `gaps` are those of the period, by queue."""
 
     overview: Overview
     verdict: Verdict
     histories: tuple[History, ...]
-    begin: float
+    traffic: Traffic
+    gaps: Mapping[str, list[Gap]]
+    untimed: int
     bounds: Bounds
+
+    @property
+    def begin(self) -> float:
+        """Where its time axes begin."""
+        return self.traffic.begin
 
     @property
     def now(self) -> float:
@@ -104,11 +112,24 @@ class Findings:
 def gather(sorter: Sorter, control_table: str | None, pattern: str, bounds: Bounds) -> Findings:
     """Look at all queues whose names match, and closely at the worst."""
     before = sorter.stores.requests()
-    overview = look(sorter, control_table, Choice(pattern=pattern))
-    lines = tuple(_settled(sorter, overview.lines, overview.at))
-    histories = tuple(_history(sorter, line, bounds, overview.at) for line in lines[: bounds.queues])
-    overview = replace(overview, lines=lines, requests=sorter.stores.requests() - before)
-    return Findings(overview, Verdict.of(lines), histories, _begin(histories, overview.at), bounds)
+    known = chosen_rows(sorter, Choice(pattern=pattern))
+    overview, rows = look(sorter, control_table, known=known), known.rows
+    lines, now = overview.lines, overview.at
+    histories = tuple(_history(sorter, line, bounds, now) for line in lines[: bounds.queues])
+    begin = now - (_period(histories, rows, now) if bounds.period is None else bounds.period)
+    walks = walk_queues(sorter.stores.items, rows, (begin, now), bounds.reads, sorter.in_flight)
+    # A walk that came to the position shows more than the newest messages do.
+    shown = {history.queue: history for history in histories}
+    shown |= {walk.row.queue: walk.history for walk in walks if walk.shows_what_waits}
+    return Findings(
+        replace(overview, requests=sorter.stores.requests() - before),
+        Verdict.of(lines),
+        histories,
+        Traffic.of(walks, begin, now),
+        dict(_gaps(shown.values(), begin, now)),
+        sum(history.untimed for history in shown.values()),
+        bounds,
+    )
 
 
 def is_in_trouble(line: QueueLine) -> bool:
@@ -116,30 +137,17 @@ def is_in_trouble(line: QueueLine) -> bool:
     return bool(line.parked) or bool(line.dead) or line.waits
 
 
-def _settled(sorter: Sorter, lines: tuple[QueueLine, ...], now: float) -> list[QueueLine]:
-    """The same, the worst first, without the doubts that one small read each settles: those of the longest waits."""
-    doubted = sorted((line for line in lines if line.in_doubt), key=lambda line: -(line.gap_age or 0.0))[:DOUBTS]
-    waits = {line.queue: _wait(sorter, line, now) for line in doubted}
-    settled = [
-        replace(line, in_doubt=False, gap_age=waits[line.queue]) if line.queue in waits else line for line in lines
-    ]
-    return sorted(settled, key=lambda line: line.trouble)
+def _period(histories: tuple[History, ...], rows: tuple[Cursor, ...], now: float) -> float:
+    moved = max((row.moved_at for row in rows if row.moved_at is not None), default=now)
+    return period_of([now - slot.at for history in histories for slot in history.slots], max(0.0, now - moved))
 
 
-def _wait(sorter: Sorter, line: QueueLine, now: float) -> float | None:
-    """For how long a queue is held up that has moved since it was seen to wait; None if it is not."""
-    beyond = sorter.stores.items.page(line.queue, line.position, MAX_SEQ, 1).items
-    if not beyond:
-        return None
-    arrived = beyond[0].arrived_at
-    return line.gap_age if arrived is None or line.gap_age is None else max(0.0, min(line.gap_age, now - arrived))
-
-
-def _begin(histories: tuple[History, ...], now: float) -> float:
-    """Where the shortest span begins that holds most of what was read."""
-    ages = sorted(now - slot.at for history in histories for slot in history.slots)
-    most = ages[int((len(ages) - 1) * SHARE)] if ages else 0.0
-    return now - next((span for span in SPANS if span >= most), most)
+def _gaps(histories: Iterable[History], begin: float, now: float) -> Iterator[tuple[str, list[Gap]]]:
+    """Yield the gaps of each queue that had some since `begin`; those of a moment are merged."""
+    for history in histories:
+        gaps = [gap for gap in history.gaps if gap.end is None or gap.end >= begin]
+        if gaps:
+            yield history.queue, merged(gaps, (now - begin) / PARTS)
 
 
 def _history(sorter: Sorter, line: QueueLine, bounds: Bounds, now: float) -> History:

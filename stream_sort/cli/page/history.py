@@ -94,17 +94,25 @@ def _meet(before: Gap, gap: Gap, apart: float) -> bool:
 
 
 def _closed(slots: Sequence[Slot]) -> Iterator[Gap]:
-    """Neighbours that were missing since the same moment are one gap."""
+    """Neighbours that were missing since the same moment are one gap; what was skipped always is one."""
     gap: Gap | None = None
     earliest: float | None = None
     for slot in reversed(slots):
-        was_missing = earliest is not None and earliest < slot.at
-        if gap and not (was_missing and (gap.first, gap.begin, gap.skipped) == (slot.seq + 1, earliest, slot.skipped)):
+        begin = _missing_since(slot, earliest)
+        if gap and (gap.first, gap.begin, gap.skipped) != (slot.seq + 1, begin, slot.skipped):
             yield gap
             gap = None
-        if was_missing and earliest is not None:
+        if begin is not None:
             last, end = (slot.seq, slot.at) if gap is None else (gap.last, max(slot.at, gap.end or slot.at))
-            gap = Gap(slot.seq, last, last - slot.seq + 1, earliest, end, slot.skipped)
-        earliest = slot.at if earliest is None else min(earliest, slot.at)
+            gap = Gap(slot.seq, last, last - slot.seq + 1, begin, end, slot.skipped)
+        if not slot.skipped:
+            earliest = slot.at if earliest is None else min(earliest, slot.at)
     if gap:
         yield gap
+
+
+def _missing_since(slot: Slot, earliest: float | None) -> float | None:
+    """Return when the first message beyond a slot came, if before it; a skip that none waited for has no length."""
+    if earliest is not None and earliest < slot.at:
+        return earliest
+    return slot.at if slot.skipped else None

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from stream_sort import __version__
 from stream_sort.cli.choice import counted, moment
-from stream_sort.cli.page.charts import BINS, SERIES, gap_timeline, lag, most_behind, traffic
+from stream_sort.cli.page.charts import SERIES, gap_rows, gap_timeline, lag, most_behind, traffic
 from stream_sort.cli.page.drawing import Ink, looks
 from stream_sort.cli.page.elements import document, tag
 from stream_sort.cli.page.panels import PANELS, panel
 from stream_sort.cli.page.tables import left_out, name_of, queue_table, trouble_table
-from stream_sort.cli.reasons import age
+from stream_sort.cli.page.wording import period_text, span_text, traffic_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,18 +72,26 @@ def _sections(findings: Findings, connection: Connection) -> Iterator[Element]:
 
 
 def _traffic(findings: Findings) -> Element:
-    looked = len(findings.histories)
-    which = "all" if looked == findings.verdict.queues else "the worst"
-    step = _span((findings.now - findings.begin) / BINS)
-    note = f"The newest messages of {which} {counted(looked, 'queue')}, {_period(findings)}; a bar is {step}."
-    legend = _legend((Ink.ARRIVED, "arrived"), (Ink.RELEASED, "released"))
-    return _chart("Arrival and release", note, legend, _both(findings, traffic) or "No message has arrived.")
+    counts = findings.traffic
+    entries = [(Ink.ARRIVED, "arrived"), (Ink.RELEASED, "released"), (Ink.SKIPPED, "skipped")]
+    legend = _legend(*entries, *([] if counts.is_complete else [(Ink.LINE, "not all is counted")]))
+    nothing = "No message has arrived."
+    if findings.verdict.queues:
+        nothing = traffic_text(findings)
+    note = f"{traffic_text(findings)} A bar is {span_text(counts.step)}; times are UTC."
+    return _chart("Arrival and release", note, legend, _both(findings, traffic) or nothing)
 
 
 def _gaps(findings: Findings) -> Element:
     legend = _legend((Ink.WAITING, "still missing"), (Ink.FILLED, "came after all"), (Ink.SKIPPED, "skipped"))
-    note = f"When seqs were missing though later ones were there, {_period(findings)}."
-    return _chart("Gaps", note, legend, _both(findings, gap_timeline) or "No queue waited for a seq.")
+    shown, had, unread = len(gap_rows(findings)), len(findings.gaps), findings.traffic.cut_short
+    which = f", in {shown} of the {had:,} queues where that was so" if shown < had else ""
+    note = f"When seqs were missing though later ones were there, or were skipped, {period_text(findings)}, UTC{which}."
+    nothing = "No queue waited for a seq."
+    if findings.verdict.queues:
+        nothing = f"No queue waited for a seq in the {period_text(findings)}."
+    rest = f" Not all of it was read in {counted(unread, 'queue')}." if unread else ""
+    return _chart("Gaps", note + rest, legend, _both(findings, gap_timeline) or nothing + rest)
 
 
 def _lag(findings: Findings) -> Element:
@@ -97,14 +105,6 @@ def _lag(findings: Findings) -> Element:
     if consumers:
         nothing = f"Nothing is due: every consumer has done all that is released{dead and f', but for {dead}'}."
     return _chart("Lag", note, legend, _both(findings, lag) or nothing)
-
-
-def _period(findings: Findings) -> str:
-    return f"last {_span(findings.now - findings.begin)}, UTC"
-
-
-def _span(seconds: float) -> str:
-    return age(seconds).replace(".0 ", " ")
 
 
 def _section(title: str, note: str | None, *content: Content) -> Element:
@@ -137,7 +137,8 @@ def _panels(findings: Findings) -> Element:
     legend = _legend(
         (Ink.ARRIVED, "arrived"), (Ink.WAITING, "waits"), (Ink.SKIPPED, "skipped"), (Ink.RELEASED, "position")
     )
-    note = "Seq by time of arrival, UTC; the line is the position, below which all is released."
+    newest = f"the newest {findings.bounds.messages:,} that are released, and as many that wait"
+    note = f"Seq by time of arrival, UTC: {newest}. The line is the position, below which all is released."
     return _section("Queue by queue", note, legend, tag("div", *cards, class_="cards"))
 
 
@@ -146,12 +147,14 @@ def _foot(findings: Findings) -> Element:
 
 
 def _small_print(findings: Findings) -> Iterator[str]:
-    bounds, untimed = findings.bounds, sum(history.untimed for history in findings.histories)
+    bounds, untimed = findings.bounds, findings.untimed
     of_each = f"{bounds.messages:,} of the newest released messages of each, and as many that wait"
     yield f"Looked at closely: the worst {counted(bounds.queues, 'queue')} at most, and {of_each}."
+    yield "Arrival and release count what is stored: each message once, duplicates and late ones not at all."
     yield "A message counts as released once it and all before it had arrived; moves of the cursor are not kept."
     if untimed:
         yield f"Left out for want of a usable time of arrival: {counted(untimed, 'message')}."
     if any(line.in_doubt for line in findings.overview.lines):
-        yield "?: the queue has moved since it began to wait; the next sweep sees whether it still does."
+        read = f"the items of {counted(findings.overview.settled, 'such queue')} were read, not of this one"
+        yield f"?: the queue has moved since it began to wait; {read}. The next sweep sees whether it still does."
     yield f"{counted(findings.overview.requests, 'request')}. stream_sort {__version__}."

@@ -29,7 +29,7 @@ from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, ask_first, com
 from stream_sort.replay.jobs.origins import paced
 from stream_sort.replay.jobs.plan import Plan
 from stream_sort.replay.jobs.progress import Progress
-from stream_sort.replay.jobs.report import check_report_file, shown_json
+from stream_sort.replay.jobs.report import check_report_file, shown_json, width_of
 from stream_sort.replay.jobs.tasks import run_parts
 from stream_sort.replay.ranges import Part, Range, cut
 from stream_sort.replay.table import TableOrigin
@@ -234,7 +234,7 @@ def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
     if given.report:
         report.write(given.report, options.access)
     if given.json or not given.quiet:
-        sys.stdout.write(shown_json(report.document()) if given.json else report.text())
+        sys.stdout.write(shown_json(report.document()) if given.json else report.text(width_of(given)))
     elif not report.complete:
         worst = report.queues[0]
         complain(f"not complete: queue {worst['queue']!r}: {worst['problem']}")

@@ -36,7 +36,7 @@ from stream_sort.replay.jobs.files import check_readable, check_writable
 from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
 from stream_sort.replay.jobs.origins import access_of
 from stream_sort.replay.jobs.progress import Progress
-from stream_sort.replay.jobs.report import shown_json, write_report
+from stream_sort.replay.jobs.report import shown_json, width_of, write_report
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.table_keys import check_keys
 
@@ -84,7 +84,7 @@ def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
     for path in reports_of(given):
         write_report(report.document(), path, options.source)
     if given.json or not given.quiet:
-        sys.stdout.write(shown_json(report.document()) if given.json else report.text())
+        sys.stdout.write(shown_json(report.document()) if given.json else report.text(width_of(given)))
     elif not report.complete:
         worst = report.findings[0]
         complain(f"not complete: queue {worst.queue!r}: {worst.line}")

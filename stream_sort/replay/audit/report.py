@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stream_sort.core.columns import PIPE_WIDTH
 from stream_sort.replay.audit.findings import KINDS
 from stream_sort.replay.jobs.report import Report
 
@@ -90,8 +91,8 @@ class AuditReport:
             "seconds": round(self.seconds, 3),
         }
 
-    def text(self) -> str:
-        """The report for people."""
+    def text(self, width: int = PIPE_WIDTH) -> str:
+        """The report for people, its table no wider than that."""
         kinds = self._kinds()
         rows = [_row(queue, kinds.get(queue.queue, [])) for queue in self._worst()]
         totals = {name: value for name, value in self.totals().items() if not isinstance(value, dict)}
@@ -104,7 +105,7 @@ class AuditReport:
         ]
         notes += [f"consumer {name}: {lag:,} behind" for name, lag in self._lag().items()]
         notes += self._told()
-        return Report("audit", self.complete, COLUMNS, rows, totals, self.seconds, tuple(notes)).text()
+        return Report("audit", self.complete, COLUMNS, rows, totals, self.seconds, tuple(notes)).text(width)
 
     def _told(self) -> list[str]:
         """The worst findings, each with what to do about it, and where the others are."""

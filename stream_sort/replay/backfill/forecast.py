@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.core.columns import PIPE_WIDTH
 from stream_sort.core.terminal_text import visible
 from stream_sort.replay.backfill.bounds import shortfalls
 from stream_sort.replay.backfill.report import short_notes
@@ -26,10 +27,10 @@ class Forecast:
     plan: Plan
     cost: Estimate | None = None
 
-    def text(self) -> str:
-        """The plan as people read it: what would be read, and for how much."""
+    def text(self, width: int = PIPE_WIDTH) -> str:
+        """The plan as people read it: what would be read, and for how much; its table no wider than that."""
         rows, plan = self._rows(), self.plan
-        lines = table(("queue", "rows", "first", "last"), rows[:MOST_QUEUES])
+        lines = table(("queue", "rows", "first", "last"), rows[:MOST_QUEUES], width)
         if len(rows) > MOST_QUEUES:
             lines.append(f"and {len(rows) - MOST_QUEUES:,} more")
         lines += ["", f"from {self.options.source}", f"as {self.options.sink}"]

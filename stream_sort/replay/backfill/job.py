@@ -9,7 +9,7 @@ from stream_sort.errors import JoinRefused, StreamSortError
 from stream_sort.replay.backfill.options import backfill_parser, options_of
 from stream_sort.replay.backfill.run import RESUME, BackfillRun
 from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, complain, run_main
-from stream_sort.replay.jobs.report import check_report_file, shown_json
+from stream_sort.replay.jobs.report import check_report_file, shown_json, width_of
 
 if TYPE_CHECKING:
     import argparse
@@ -47,7 +47,7 @@ def _command(given: argparse.Namespace) -> int:
     check_report_file(given.report)
     if given.dry_run:
         planned = BackfillRun(options, None).forecast()
-        sys.stdout.write(shown_json(planned.document()) if given.json else planned.text())
+        sys.stdout.write(shown_json(planned.document()) if given.json else planned.text(width_of(given)))
         return COMPLETE
     job = BackfillRun(options, None)
     try:
@@ -62,7 +62,7 @@ def _command(given: argparse.Namespace) -> int:
     if given.report:
         report.write(given.report, options.source)
     if given.json or not given.quiet:
-        sys.stdout.write(shown_json(report.document()) if given.json else report.text())
+        sys.stdout.write(shown_json(report.document()) if given.json else report.text(width_of(given)))
     elif not report.complete:
         worst = report.queues[0]
         complain(f"not complete: queue {worst['queue']!r}: {worst['problem'] or worst['gaps']}")

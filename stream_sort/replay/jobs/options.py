@@ -6,7 +6,8 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from stream_sort.core.message import KeyNames
 from stream_sort.core.terminal_text import visible
@@ -94,6 +95,17 @@ class JobParser(argparse.ArgumentParser):
             prog=f"stream-sort {job}", description=description, epilog=f"Example: {example}", allow_abbrev=False
         )
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read the options; one that is mistyped is told before those that are missing for it."""
+        known = self._option_string_actions
+        for word in sys.argv[1:] if args is None else args:
+            name = word.partition("=")[0]
+            if name.startswith("--") and name != "--" and name not in known:
+                close = get_close_matches(name, known, n=1)
+                if close:
+                    raise SettingsError(f"no such option: {name}; did you mean {close[0]}? See {self.prog} --help")
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Raise instead of leaving the process."""
         raise SettingsError(f"{message}; see {self.prog} --help")
@@ -164,6 +176,7 @@ def add_running(parser: argparse.ArgumentParser, rows_per_part: int | None = Non
     )
     group.add_argument("--report", type=place_name, metavar="FILE", help="write the report there too, as JSON")
     group.add_argument("--json", action="store_true", help="print the report as JSON, for programs")
+    group.add_argument("--wide", action="store_true", help="cut nothing in the table, however wide it is")
     group.add_argument("--quiet", action="store_true", help="no progress and no table, errors only")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import SettingsError
 from stream_sort.settings import PREFIX, aws_region, variables
-from stream_sort.stacks import OUTPUTS, Stack, deployed_stack
+from stream_sort.stacks import LOCAL, OUTPUTS, Stack, deployed_stack
 
 if TYPE_CHECKING:
     import argparse
@@ -55,7 +55,8 @@ def located(given: argparse.Namespace, find_nearby: FindNearby | None = None) ->
 
 def _may_be_near(given: argparse.Namespace) -> bool:
     """As everywhere: the local stack is meant where nothing else is said."""
-    elsewhere = given.stack or given.profile or given.region or given.endpoint_url or _reads_files(given)
+    deployed = given.stack not in {None, "", LOCAL}
+    elsewhere = deployed or given.profile or given.region or given.endpoint_url or _reads_files(given)
     named = any(getattr(given, name.lower()) or PREFIX + name in variables() for name in OUTPUTS)
     return not (elsewhere or named)
 

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from stream_sort.core.columns import PIPE_WIDTH, Column, cut_end, fit, text_width
 from stream_sort.core.terminal_text import visible, visible_json
 from stream_sort.errors import SettingsError, shown
 from stream_sort.replay.files.storage import Storage
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Mapping, Sequence
 
 MOST_QUEUES = 30
 WIDEST = 48
 MOST_PROBLEMS = 5
+BETWEEN = 2
+# As wide as a table may be with --wide.
+WHOLE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +40,9 @@ class Report:
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def text(self, most: int = MOST_QUEUES) -> str:
-        """The report for people: the worst queues as a table, then totals, notes and the verdict."""
-        lines = table(self.columns, self.queues[:most]) if self.queues else []
+    def text(self, width: int = PIPE_WIDTH, most: int = MOST_QUEUES) -> str:
+        """The report for people: the worst queues as a table no wider than that, then totals, notes, the verdict."""
+        lines = table(self.columns, self.queues[:most], width) if self.queues else []
         if len(self.queues) > most:
             lines.append(f"and {len(self.queues) - most:,} more")
         lines += self._clipped_problems(most)
@@ -122,18 +129,42 @@ def is_there(path: str, option: str, ask: Callable[[Path], bool]) -> bool:
         raise SettingsError(f"{option} {shown(path)}: no file can have that name") from None
 
 
-def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Rows under their column names, numbers to the right, as lines of text."""
-    cells = [[shown_cell(row.get(name)) for name in columns] for row in rows]
-    titles = [name.replace("_", " ") for name in columns]
-    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+def width_of(given: argparse.Namespace) -> int:
+    """Return how wide a table may be: as the terminal, 120 columns in a pipe, anything with --wide."""
+    if given.wide:
+        return WHOLE
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+
+
+def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], width: int = PIPE_WIDTH) -> list[str]:
+    """Rows under their column names, numbers to the right, as lines of text no longer than `width`.
+
+    Names and texts are cut. Columns that do not fit even so are left out, and named in a line of their own.
+    """
+    whole = [
+        Column(name.replace("_", " "), [_cell(row.get(name)) for row in rows], is_name=name == "queue")
+        for name in columns
+    ]
+    widths = fit(whole, width, BETWEEN)
     numeric = [all(_is_number(row.get(name)) for row in rows) for name in columns]
-    lines = [_line(titles, widths, numeric), _line(["-" * width for width in widths], widths, numeric)]
-    return lines + [_line(row, widths, numeric) for row in cells]
+    shown = [
+        (column.cut(most), most, right) for column, most, right in zip(whole, widths, numeric, strict=True) if most
+    ]
+    lines = [_line([(column.title, most, right) for column, most, right in shown])]
+    lines.append(_line([("-" * most, most, right) for _, most, right in shown]))
+    lines += [_line([(column.cells[at], most, right) for column, most, right in shown]) for at in range(len(rows))]
+    left_out = [column.title for column, most in zip(whole, widths, strict=True) if not most]
+    return (
+        [*lines, f"not shown, for want of width: {', '.join(left_out)}; see --wide, or --json"] if left_out else lines
+    )
 
 
 def shown_cell(value: object) -> str:
-    """A value as it stands in a table: short, one line, numbers with separators."""
+    """A value as it stands in a line: short, numbers with separators."""
+    return cut_end(_cell(value), WIDEST)
+
+
+def _cell(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -143,8 +174,8 @@ def shown_cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.1f}"
     if isinstance(value, list | tuple):
-        return _clipped(", ".join(map(_gap, value)) or "-")
-    return _clipped(visible(value))
+        return ", ".join(map(_gap, value)) or "-"
+    return visible(value)
 
 
 def _gap(pair: Any) -> str:
@@ -154,17 +185,10 @@ def _gap(pair: Any) -> str:
     return f"{pair[0]}" if pair[0] == pair[-1] else f"{pair[0]}-{pair[-1]}"
 
 
-def _clipped(text: str) -> str:
-    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
-
-
 def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
-    padded = (
-        cell.rjust(width) if right else cell.ljust(width)
-        for cell, width, right in zip(cells, widths, numeric, strict=True)
-    )
-    return "  ".join(padded).rstrip()
+def _line(cells: Sequence[tuple[str, int, bool]]) -> str:
+    padded = ((" " * (width - text_width(cell)), cell, right) for cell, width, right in cells)
+    return (" " * BETWEEN).join(space + cell if right else cell + space for space, cell, right in padded).rstrip()

@@ -35,8 +35,9 @@ def connect(settings: Settings, client: Any = None) -> Stores:
     keys = KeyNames(settings.queue_key, settings.seq_key)
     names = tables.TableNames(settings.items_table, settings.cursor_table, keys)
     in_flight = InFlight(settings.in_flight)
+    inserts = Inserts(calls, names, in_flight)
     return Stores(
-        items=DynamoItemStore(calls, names, Inserts(calls, names, in_flight), Deletes(calls, names, in_flight)),
+        items=DynamoItemStore(calls, names, inserts, Deletes(calls, names, in_flight)),
         cursors=DynamoCursorStore(calls, names),
         heads=DynamoHeadReader(calls, names),
         control=partial(_control, calls, names),
@@ -44,6 +45,7 @@ def connect(settings: Settings, client: Any = None) -> Stores:
         withdrawals=DynamoWithdrawalStore(calls, names),
         requests=calls.tally.count,
         cursor_table=names.cursor.rpartition("/")[2],
+        check_items=inserts.check_keys,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.activity import SHARES, earliest_hour, hour_of, share_of
@@ -13,7 +12,7 @@ from stream_sort.stores.dynamodb.errors import lacks_index
 from stream_sort.stores.dynamodb.values import number_at, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from stream_sort.stores.dynamodb.calls import Calls
     from stream_sort.stores.dynamodb.tables import TableNames
@@ -70,15 +69,15 @@ class DynamoCursorListings:
     def rows(self, start: Any = None, limit: int | None = None) -> CursorPage:
         """See CursorStore."""
         body = self._scan(start, {} if limit is None else {"Limit": limit})
-        return CursorPage(tuple(self._readable(body["Items"])), body.get("LastEvaluatedKey"))
+        return self._page(body["Items"], body.get("LastEvaluatedKey"))
 
-    def rows_of(self, queues: Sequence[str]) -> list[Cursor]:
+    def rows_of(self, queues: Sequence[str]) -> CursorPage:
         """See CursorStore."""
         names = list(dict.fromkeys(queues))
-        found: list[Cursor] = []
+        found: list[Wire] = []
         for first in range(0, len(names), MAX_KEYS):
-            found += self._readable(self._batch_get(names[first : first + MAX_KEYS]))
-        return found
+            found += self._batch_get(names[first : first + MAX_KEYS])
+        return self._page(found)
 
     def _batch_get(self, queues: Sequence[str]) -> list[Wire]:
         # Not consistent, at half the price: what is read here decides nothing.
@@ -115,11 +114,17 @@ class DynamoCursorListings:
         place = {} if start is None else {"ExclusiveStartKey": start}
         return self._calls("scan", self._table, TableName=self._table, **request, **place).body
 
-    def _readable(self, wires: Iterable[Wire]) -> Iterator[Cursor]:
-        """Rows that can be read: a strange one is its own queue's trouble, and shows when that is looked at."""
+    def _page(self, wires: Iterable[Wire], following: Any = None) -> CursorPage:
+        """Read rows; one that cannot be read is its own queue's trouble. What names no queue is no row of ours."""
+        rows: list[Cursor] = []
+        damaged: dict[str, StreamSortError] = {}
         for wire in wires:
-            with suppress(StreamSortError):
-                yield self._row_of(wire)
+            try:
+                rows.append(self._row_of(wire))
+            except StreamSortError as error:
+                if "S" in wire.get(self._queue_key, {}):
+                    damaged[text_at(wire, self._queue_key)] = error
+        return CursorPage(tuple(rows), following, damaged)
 
 
 def waiting_share(queue: str) -> dict[str, str]:

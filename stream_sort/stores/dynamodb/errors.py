@@ -26,6 +26,7 @@ from botocore.exceptions import ConnectionError as NoConnectionError
 from stream_sort.errors import (
     AccessDenied,
     CredentialsError,
+    OtherKeys,
     SettingsError,
     StoreError,
     StoreUnavailable,
@@ -93,6 +94,7 @@ REFUSED = "ConditionalCheckFailed"
 OTHER_KEYS = re.compile(
     r"(?:One or more parameter values (?:were invalid|are not valid)[:.] ?)?"
     r"(?:The provided key element does not match the schema|Query condition missed key schema element"
+    r"|Query key condition not supported|The number of query conditions |Condition parameter type does not match schema"
     r"|Missing (?:the )?key |Type mismatch for key )",
     re.IGNORECASE,
 )
@@ -172,11 +174,14 @@ def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortE
     operation, table = target.operation, target.table
     code, said = code_of(error), said_of(error)
     names = {"table": table, "operation": operation, "code": code, "said": said}
+    where = f"{target.region} ({target.endpoint})"
+    # Of two that are read together AWS does not say which one.
+    each = list(map(repr, table.split(" and ")))
     if code == "ResourceNotFoundException":
-        where = f"{target.region} ({target.endpoint})"
-        # Of two that are read together AWS does not say which one.
-        missing = " or no table ".join(map(repr, table.split(" and ")))
-        return TableNotFound(f"no table {missing} in {where}; is the stack deployed there? {MADE_BY}", **names)
+        missing = " or no table ".join(each)
+        return TableNotFound(
+            f"no table {missing} in {where}; is its name right, and is the stack deployed there? {MADE_BY}", **names
+        )
     if code in DENIED_CODES:
         return AccessDenied(
             f"not allowed to call dynamodb:{target.permission} on table {table!r}; "
@@ -190,8 +195,10 @@ def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortE
             **names,
         )
     if code == INVALID and OTHER_KEYS.match(said):
-        return SettingsError(
-            f"table {table!r} does not fit the key names that were set; check queue_key and seq_key. AWS says: {error}"
+        return OtherKeys(
+            f"table {' or table '.join(each)} in {where} does not fit the key names that were set; is it the right "
+            f"table? If so, check queue_key and seq_key. AWS says: {error}",
+            table=table,
         )
     if lacks_index(error):
         return SettingsError(f"table {table!r} lacks an index that create_tables would make. AWS says: {error}")

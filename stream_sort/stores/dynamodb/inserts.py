@@ -9,7 +9,15 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from stream_sort.errors import AccessDenied, StoreError, StoreMisconfigured, StoreUnavailable, StreamSortError
+from stream_sort.errors import (
+    AccessDenied,
+    OtherKeys,
+    StoreError,
+    StoreMisconfigured,
+    StoreUnavailable,
+    StreamSortError,
+    TableNotFound,
+)
 from stream_sort.stores.dynamodb.calls import PassingFault
 from stream_sort.stores.dynamodb.errors import RETRYABLE_CODES
 
@@ -38,15 +46,44 @@ class Inserts:
         self._keys = names.keys
         self._in_flight = in_flight
         self._batching = True
+        self.keys_fit = False
 
     def one(self, record: Wire) -> Wire | None:
         """Insert one record with a conditional put."""
+        self.check_keys(record[self._keys.queue]["S"])
         return _there(self._calls("put_item", self._table, **self._insert(record)))
 
     def many(self, records: Sequence[Wire]) -> list[Wire | StreamSortError | None]:
         """Insert records, several calls at once; one answer for each, in order."""
+        for record in records[:1]:
+            self.check_keys(record[self._keys.queue]["S"])
         chunks = [records[start : start + BATCH] for start in range(0, len(records), BATCH)]
         return [answer for answers in self._in_flight.map(self._chunk, chunks) for answer in answers]
+
+    def check_keys(self, queue: str) -> None:
+        """Read a slot before the first write, unless one was read: a table with other keys may take what is put.
+
+        TableNotFound or OtherKeys before anything is written. Any other error is left to the write itself.
+        """
+        if self.keys_fit:
+            return
+        target = self._calls.patience("Query", self._table).target
+        names = {"#queue": self._keys.queue, "#seq": self._keys.seq}
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#queue = :queue AND #seq > :seq",
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": {":queue": {"S": queue}, ":seq": {"N": "0"}},
+            "Limit": 1,
+        }
+        try:
+            self._calls.once("query", target, **request)
+        except (TableNotFound, OtherKeys):
+            raise
+        except (StreamSortError, PassingFault):
+            return
+        self.keys_fit = True
 
     def _chunk(self, records: Sequence[Wire]) -> list[Wire | StreamSortError | None]:
         answers: Answers = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
 from stream_sort.core.records import Cleared, Item, Look, Page
-from stream_sort.errors import InvalidMessage, MessageTooLarge, StoreError, StreamSortError
+from stream_sort.errors import InvalidMessage, MessageTooLarge, RowDamaged, StoreError, StreamSortError
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.errors import INVALID, ITEM_TOO_LARGE
 from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_number, is_whole, text_at
@@ -92,6 +92,8 @@ class DynamoItemStore:
         names = {"#seq": self._keys.seq, "#seen": tables.SEEN}
         request = self._request(queue, " AND #seq > :after", names, {":after": after})
         found, more = self._page(request | {"Limit": limit, "ProjectionExpression": "#seq, #seen"})
+        # The table has our keys, or it would have refused this.
+        self._inserts.keys_fit = True
         seqs = tuple(int_at(wire, self._keys.seq) for wire in found)
         proofs = [wire for wire in found if is_number(wire, tables.SEEN)]
         return Look(seqs, more, tuple(int_at(wire, tables.SEEN) for wire in proofs))
@@ -101,7 +103,15 @@ class DynamoItemStore:
         bounds = {":first": after + 1, ":last": through}
         request = self._request(queue, " AND #seq BETWEEN :first AND :last", {"#seq": self._keys.seq}, bounds)
         found, more = self._page(request | {"Limit": limit})
-        return Page(tuple(self._item(wire) for wire in found), more)
+        items: list[Item] = []
+        for wire in found:
+            try:
+                items.append(self._item(wire))
+            except RowDamaged:
+                if not items:
+                    raise
+                return Page(tuple(items), more=True)
+        return Page(tuple(items), more)
 
     def arrivals(self, queue: str, after: int, limit: int) -> Page:
         """See ItemStore."""
@@ -109,6 +119,16 @@ class DynamoItemStore:
         request = self._request(queue, " AND #seq > :after", names, {":after": after})
         found, more = self._page(request | {"Limit": limit, "ProjectionExpression": "#queue, #seq, #at, #skipped"})
         return Page(tuple(self._arrival(wire) for wire in found), more)
+
+    def arrivals_below(self, queue: str, before: int, limit: int) -> Page:
+        """See ItemStore."""
+        names = {"#seq": self._keys.seq, "#at": tables.ARRIVED_AT, "#skipped": tables.SKIPPED, "#seen": tables.SEEN}
+        request = self._request(queue, " AND #seq < :before", names, {":before": before})
+        shown = {"ScanIndexForward": False, "ProjectionExpression": "#queue, #seq, #at, #skipped, #seen"}
+        found, more = self._page(request | shown | {"Limit": limit})
+        seen = [int_at(wire, tables.SEEN) if is_number(wire, tables.SEEN) else None for wire in found]
+        items = (replace(self._arrival(wire), seen=one) for wire, one in zip(found, seen, strict=True))
+        return Page(tuple(items), more)
 
     def highest(self, queue: str) -> int | None:
         """See ItemStore."""

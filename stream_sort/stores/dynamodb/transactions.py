@@ -6,6 +6,8 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ParamValidationError
+
 from stream_sort.core.effects import actions_of, name_of
 from stream_sort.errors import (
     AccessDenied,
@@ -18,7 +20,15 @@ from stream_sort.errors import (
     TransactionTooLarge,
     TryLater,
 )
-from stream_sort.stores.dynamodb.errors import DENIED_CODES, INVALID, ITEM_TOO_LARGE, REFUSED, code_of, said_of
+from stream_sort.stores.dynamodb.errors import (
+    DENIED_CODES,
+    INVALID,
+    ITEM_TOO_LARGE,
+    REFUSED,
+    TRANSIENT_REASONS,
+    code_of,
+    said_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +50,6 @@ TOO_LARGE = re.compile(
 # or somebody sees to them, and no message is given up for them.
 OWN_FAULTS = frozenset(
     {
-        "",  # botocore itself, before anything was sent
         INVALID,
         "IdempotentParameterMismatchException",
         "ItemCollectionSizeLimitExceededException",
@@ -50,6 +59,8 @@ OWN_FAULTS = frozenset(
     }
 )
 NO_TABLE = "ResourceNotFound"
+# The same of one part of a transaction, by the reasons for which it was cancelled.
+OWN_REASONS = frozenset({REFUSED, "DuplicateItem", "ItemCollectionSizeLimitExceeded", "ValidationError", INVALID})
 
 
 def transact(
@@ -74,7 +85,7 @@ def transact(
         # From what AWS said: our own error names the control table, which is not the one at fault.
         raise _fault_of(queue, effects, error) from error.__cause__
     reasons = reply.body.get("CancellationReasons", [])
-    if reply.refused and reasons and reasons[0].get("Code") != REFUSED:
+    if reply.refused and (not reasons or reasons[0].get("Code") != REFUSED):
         raise _cancelled(table, queue, effects, reasons)
     return reply
 
@@ -82,11 +93,15 @@ def transact(
 def _cancelled(table: str, queue: str, effects: Sequence[Effect], reasons: Sequence[dict[str, Any]]) -> Exception:
     """The error of a transaction that was cancelled, though the condition of its first action held."""
     codes = {reason.get("Code", "None") for reason in reasons}
+    if not reasons and effects:
+        return TryLater(f"cancelled, and AWS does not say why: {', '.join(map(name_of, effects))}")
     if not effects and REFUSED not in codes:
         return StoreError(f"TransactWriteItems on table {table!r} was cancelled: {reasons}", table=table)
     refusing = _refusing(effects, reasons[len(reasons) - len(effects) :]) or [str(reasons)]
     if codes & (DENIED_CODES | {NO_TABLE}):
         return TryLater(f"not allowed, or no table of that name: {', '.join(refusing)} (see HandlerPolicy)")
+    if unknown := codes - OWN_REASONS - TRANSIENT_REASONS:
+        return TryLater(f"cancelled for {', '.join(sorted(unknown))}: {', '.join(refusing)}")
     return EffectRefused(queue, refusing)
 
 
@@ -114,7 +129,8 @@ def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError | Setting
         is_one = len({effect.table for effect in effects}) == 1
         missing = "no table of that name" if is_one else "one of these is no table"
         return TryLater(f"{named}: {missing} in this region and account")
-    if code not in OWN_FAULTS:
+    # What botocore finds wrong has no code: a request that cannot be one is the message's, all else is of this process.
+    if code not in OWN_FAULTS and not isinstance(cause, ParamValidationError):
         return TryLater(f"{named}: {said}")
     if code == INVALID and TOO_LARGE.match(said_of(cause)):
         return TransactionTooLarge(queue, said)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from stream_sort.core.numbers import float_fits_number, float_is_noted, int_fits_number
-from stream_sort.errors import RowDamaged, StoreError, shown
+from stream_sort.errors import RowDamaged, shown
 
 Wire = dict[str, dict[str, Any]]
 Path = tuple[str | int, ...]
@@ -95,9 +95,8 @@ def is_whole(wire: Wire, name: str) -> bool:
 
 def _at(wire: Wire, name: str, kind: str) -> Any:
     if kind not in wire.get(name, {}):
-        # Of this one row: it must not keep anybody from the others. A name that is not there at all may be a wrong one.
-        kind_of_error = RowDamaged if name in wire else StoreError
-        raise kind_of_error(
+        # Of this one row: it must not keep anybody from the others.
+        raise RowDamaged(
             f"the table holds a row without {name!r} of type {kind}: {_told(wire)}; "
             "check who wrote it, and the table names, queue_key and seq_key"
         )

@@ -15,13 +15,12 @@ from stream_sort.errors import (
     QueueDamaged,
     StoreUnavailable,
     Trimmed,
-    TryLater,
 )
 from stream_sort.testing.simulation.bench import Bench
 from stream_sort.testing.simulation.calls import Bug, Refused
 from stream_sort.testing.simulation.clerk import ProcessDied, done_through
 from stream_sort.testing.simulation.consumer_operations import ConsumerOperation
-from stream_sort.testing.simulation.consumer_oracle import ConsumerOracle
+from stream_sort.testing.simulation.consumer_oracle import ConsumerOracle, names_outage
 from stream_sort.testing.simulation.failure import InvariantBroken
 from stream_sort.testing.simulation.operations import Failed
 from stream_sort.testing.simulation.reader import CONTROL
@@ -124,10 +123,10 @@ class ConsumerBench(Bench):
         self.consumers.check_blame(new.parked, dead)
         self._check_alarm(new)
         self._count_parked(new.parked)
-        self.met["outages waited for"] += new.parked is not None and TryLater.__name__ in new.parked.error
+        self.met["outages waited for"] += new.parked is not None and names_outage(new.parked.error)
         self.met["effects"] += len(effects)
         self.met["dead letters"] += dead is not None
-        self.met["deadly ones set aside"] += dead is not None and dead.error == ENDED
+        self.met["deadly ones set aside"] += dead is not None and dead.error.startswith(ENDED)
 
     def _count_parked(self, parked: Parked | None) -> None:
         if parked is None or not is_precaution(parked):

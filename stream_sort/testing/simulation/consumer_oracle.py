@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.consumption import first_checkpoint
-from stream_sort.core.precaution import is_precaution
+from stream_sort.core.precaution import LAST_ERROR, is_precaution
 from stream_sort.errors import TryLater
 from stream_sort.registrar import TRUSTED
 from stream_sort.testing.simulation.failure import InvariantBroken
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 Place = tuple[str, str]
 # Operations that deliver, and so bring a retired consumer back.
 DELIVERING = frozenset({"process", "catch_up", "redrive"})
+
+
+def names_outage(error: str) -> bool:
+    """Return True if an error says that no message is to blame; what came before it says nothing of it."""
+    return TryLater.__name__ in error.partition(LAST_ERROR)[0]
 
 
 class ConsumerOracle:
@@ -108,9 +113,9 @@ class ConsumerOracle:
     @staticmethod
     def check_blame(parked: Parked | None, dead: DeadLetter | None) -> None:
         """I8: no message is set aside, and no queue parked for good, for what is not the message's fault."""
-        if parked is not None and TryLater.__name__ in parked.error and parked.next_try is None:
+        if parked is not None and names_outage(parked.error) and parked.next_try is None:
             raise InvariantBroken("I8", f"an outage parked a queue for good: {parked}")
-        if dead is not None and TryLater.__name__ in dead.error and dead.discarded is None:
+        if dead is not None and names_outage(dead.error) and dead.discarded is None:
             raise InvariantBroken("I8", f"a message was set aside for an outage: {dead}")
 
     def check_rest(self, terms: Terms, queue: str, *, transactional: bool) -> None:

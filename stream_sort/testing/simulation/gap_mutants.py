@@ -11,14 +11,13 @@ from stream_sort.gap_age import GapWalk
 from stream_sort.queue_visit import QueueVisit
 from stream_sort.sweeper import Sweeper
 from stream_sort.testing.simulation.variant import Variant
+from stream_sort.visits import Visits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from stream_sort.core.gaps import Gap
     from stream_sort.core.policy import GapPolicy
-    from stream_sort.queue_visit import Visited
-    from stream_sort.sweeper import Allowance
 
 
 class _YoungerItems:
@@ -56,10 +55,8 @@ class _OneGapVisit(QueueVisit):
     def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
         return _FirstGapWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
 
-    def _give_up(self, cursor: Cursor, walk: GapWalk, policy: GapPolicy, is_short: Callable[[], bool]) -> bool:
-        if self.done.events:
-            return False
-        return super()._give_up(cursor, walk, policy, is_short)
+    def _give_up(self, cursor: Cursor, walk: GapWalk, policy: GapPolicy) -> bool:
+        return False if self.done.events else super()._give_up(cursor, walk, policy)
 
 
 class _FirstGapOnly(Sweeper):
@@ -85,12 +82,16 @@ class _AsOldAsTheFirst(Sweeper):
     visit = _ImpatientVisit
 
 
+class _FragileVisits(Visits):
+    def attempt(self, visit: QueueVisit) -> bool:
+        was_made = super().attempt(visit)
+        if isinstance(visit.done.error, InternalError) and visit.done.error.__cause__ is not None:
+            raise visit.done.error.__cause__
+        return was_made
+
+
 class _Fragile(Sweeper):
-    def _attempt(self, queue: str, now: float, time: Allowance, *, marked: bool) -> Visited | None:
-        visited = super()._attempt(queue, now, time, marked=marked)
-        if visited is not None and isinstance(visited.error, InternalError) and visited.error.__cause__ is not None:
-            raise visited.error.__cause__
-        return visited
+    visits = _FragileVisits
 
 
 GAP_MUTANTS = {

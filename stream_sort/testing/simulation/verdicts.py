@@ -29,6 +29,8 @@ from stream_sort.testing.simulation.operations import Attempt, Failed, Operation
 if TYPE_CHECKING:
     from stream_sort.testing.simulation.oracle import Oracle
 
+TRIES_AGAIN = frozenset({"put_many", "sweep", "sweep_all", "broken_sweep"})
+
 
 def judge(attempt: Attempt, result: Any, oracle: Oracle) -> None:
     """Raise InvariantBroken if the result of an attempt is not true."""
@@ -128,8 +130,8 @@ def _judge_skip(attempt: Attempt, skip: Skip, oracle: Oracle) -> None:
 def _judge_errors(attempt: Attempt, errors: list[StreamSortError], oracle: Oracle) -> None:
     operation = attempt.operation
     failed = [error for error in errors if isinstance(error, StoreUnavailable)]
-    # put_many tries what failed once more, behind all others; with little time, it may not try some things at all.
-    was_healed = operation.name == "put_many" and not failed
+    # These try what failed once more, behind all others; put_many with little time may not try some things at all.
+    was_healed = operation.name in TRIES_AGAIN and not failed
     had_little_time = operation.name == "put_many" and operation.argument is not None
     if bool(failed) is not bool(attempt.unavailable) and not was_healed and not had_little_time:
         raise InvariantBroken(

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from stream_sort import StreamSorter
+from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.bootstrap import StreamSorter as Sorter
 from stream_sort.cli.loading import Loader, Rejects
 from stream_sort.cli.local import read_event
@@ -121,7 +121,9 @@ def check_redrive_answer(payload: bytes) -> None:
             return {"Payload": io.BytesIO(payload)}
 
     stuck = Parked("q", 7, error="", attempts=1, since=0.0, next_try=None)
-    (tried,) = Redriver(Endpoint(), "process").redrive([stuck])
+    sorter = StreamSorter.in_memory()
+    consumer = OrderedConsumer("process", sorter=sorter)
+    (tried,) = Redriver(Endpoint(), "process", consumer, sorter.stores.control("Control")).redrive([stuck])
     assert (tried.queue, tried.seq, type(tried.error)) == ("q", 7, str)
     assert isinstance(tried.delivered, int)
     assert tried.outcome != DELIVERED or json.loads(payload)["errors"] == []

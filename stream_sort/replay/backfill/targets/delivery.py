@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from stream_sort.core.batch import Batch
-from stream_sort.errors import HandlerProblem, MissingItems, ReplayFailed, StoreMisconfigured, StreamSortError
+from stream_sort.errors import (
+    HandlerProblem,
+    MissingItems,
+    OtherKeys,
+    ReplayFailed,
+    StoreMisconfigured,
+    StreamSortError,
+)
 from stream_sort.replay.backfill.ledger import Record
 from stream_sort.replay.backfill.slices import by_range, pieces
 from stream_sort.replay.backfill.tally import Tally
@@ -86,7 +93,7 @@ class _Round:
             if tally.done == tally.after:
                 self._work.sender.open(wanted.queue, tally.after + 1)
             self._deliver(tally, own)
-        except (StoreMisconfigured, ReplayFailed):
+        except (StoreMisconfigured, OtherKeys, ReplayFailed):
             # Not this queue's alone: nothing can be delivered, or another run does it.
             raise
         except MissingItems as hole:

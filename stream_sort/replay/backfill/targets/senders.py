@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_sort.errors import QueueExists, SequenceConflict, SettingsError
+from stream_sort.replay.table_keys import check_keys
 from stream_sort.settings import SinkSettings
-from stream_sort.sinks.choose import SINKS, make_client, make_sink
+from stream_sort.sinks.choose import SINKS, make_client, make_sink, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,7 +94,8 @@ class SinkSender:
 
     @cached_property
     def _client(self) -> Any:
-        return make_client(SINKS[self.sink].service, region=self.region, endpoint_url=self.endpoint_url)
+        region = region_of(self.target) or self.region
+        return make_client(SINKS[self.sink].service, region=region, endpoint_url=self.endpoint_url)
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ class TableSender:
     access: TableAccess
 
     def check(self, queue: str) -> None:
-        """See Sender."""
+        """See Sender: a table that is not there, or has other keys."""
+        check_keys(self.access)
         self.access.sorter.position(queue)
 
     def open(self, queue: str, first_seq: int) -> None:

@@ -1,0 +1,82 @@
+"""Queues that moved after they were seen to wait: their cursor rows do not tell whether they still do.
+
+One small read of each settles it: bounded, those that may have waited longest first, several reads at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from stream_sort.errors import OtherKeys, StoreMisconfigured, StreamSortError
+from stream_sort.gap_age import UNDER_WAY
+from stream_sort.queue_errors import tried
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from stream_sort.core.records import Cursor, Item
+    from stream_sort.ports import ItemStore
+    from stream_sort.sorter import Sorter
+
+Job = TypeVar("Job")
+Answer = TypeVar("Answer")
+
+# So many queues are read at most: each costs a request, and a sweep looks at all of them within a minute or so.
+DOUBTS = 100
+# So many slots beyond a position are read: the first shows whether the queue waits, a few more for how long.
+SLOTS = 25
+# No queue escapes these.
+HOPELESS = (StoreMisconfigured, OtherKeys)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The result of one read: `since` is None if the queue does not wait; `error` if it could not be read."""
+
+    since: float | None = None
+    error: StreamSortError | None = None
+
+
+def settle(sorter: Sorter, rows: Iterable[Cursor], now: float) -> dict[str, Settled]:
+    """Return what a read shows of the queues that are in doubt, as far as the bound goes.
+
+    A queue with a long backlog that is about to be released stays in doubt.
+    """
+    doubted = sorted((row for row in rows if row.in_doubt), key=lambda row: row.gap_since or now)[:DOUBTS]
+    answers = ask_each(sorter, partial(_settled, sorter.stores.items, now), doubted)
+    return {row.queue: answer for row, answer in zip(doubted, answers, strict=True) if answer is not None}
+
+
+def ask_each(sorter: Sorter, ask: Callable[[Job], Answer], jobs: Sequence[Job]) -> list[Answer]:
+    """Return the answers, in order; the first is asked alone, so that a table that is not there is met once."""
+    return [*map(ask, jobs[:1]), *sorter.in_flight.map(ask, jobs[1:])]
+
+
+def _settled(items: ItemStore, now: float, row: Cursor) -> Settled | None:
+    answer = tried(row.queue, partial(_look, items, now, row))
+    if isinstance(answer, HOPELESS):
+        raise answer
+    return Settled(error=answer) if isinstance(answer, StreamSortError) else answer
+
+
+def _look(items: ItemStore, now: float, row: Cursor) -> Settled | None:
+    page = items.arrivals(row.queue, row.position, SLOTS)
+    end = row.position
+    beyond: list[Item] = []
+    for item in page.items:
+        # What follows the position without a gap was released since the row was read, or is about to be.
+        if not beyond and item.seq == end + 1:
+            end = item.seq
+        else:
+            beyond.append(item)
+    times = [_arrived(item, now) for item in beyond if not item.is_tombstone]
+    if times:
+        return Settled(min(times))
+    return None if page.more else Settled()
+
+
+def _arrived(item: Item, now: float) -> float:
+    """Return when a message arrived; one without a time, or far ahead of now, arrived now, as for a sweep."""
+    return now if item.arrived_at is None or item.arrived_at > now + UNDER_WAY else item.arrived_at

@@ -1,0 +1,99 @@
+"""Tables on the screen: as wide as the terminal, 120 columns in a pipe, or all of it with --wide."""
+
+from __future__ import annotations
+
+import inspect
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stream_sort.cli.output import WIDE, Styled, visible
+from stream_sort.core.columns import PIPE_WIDTH, Column, fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+    from stream_sort.cli.output import Cell
+
+# What rich puts between two columns of such a table, and at both of its sides.
+BETWEEN, SIDES = 3, 2
+WIDE_OPTION = inspect.Parameter(
+    "wide",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--wide", help="Cut nothing, however wide the table is.")],
+)
+
+
+def tabled(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that prints a table the option --wide; its tables and its console then know of it."""
+    own = inspect.signature(command, eval_str=True)
+
+    @wraps(command)
+    def run(*connection: Any, wide: bool = False, **given: Any) -> None:
+        before = WIDE.set(wide)
+        try:
+            command(*connection, **given)
+        finally:
+            WIDE.reset(before)
+
+    parameters = [*own.parameters.values(), WIDE_OPTION]
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def fitted(columns: Sequence[str], rows: Iterable[Sequence[Cell]], screen: Console) -> RenderableType:
+    """Return a table that fits the screen, or 120 columns where that is a pipe; it says which columns it leaves out.
+
+    The first column is taken for names: cut in the middle. Numbers are to the right, and are never cut.
+    """
+    from rich.console import Group  # noqa: PLC0415  # as all of rich: only who prints a table pays
+    from rich.text import Text  # noqa: PLC0415
+
+    listed = [list(row) for row in rows]
+    whole = [
+        Column(visible(name), [_text(row[at]) for row in listed], is_name=at == 0) for at, name in enumerate(columns)
+    ]
+    widths = [column.natural for column in whole]
+    if not WIDE.get():
+        widths = fit(whole, (screen.width if screen.is_terminal else PIPE_WIDTH) - SIDES, BETWEEN)
+    table = _table({at: whole[at].cut(width) for at, width in enumerate(widths) if width}, listed)
+    left_out = [column.title for column, width in zip(whole, widths, strict=True) if not width]
+    if not left_out:
+        return table
+    return Group(table, Text(f"not shown, for want of width: {', '.join(left_out)}; see --wide, or --json"))
+
+
+def _table(columns: Mapping[int, Column], rows: Sequence[Sequence[Cell]]) -> Table:
+    """A table of rich's, of texts that are no markup."""
+    from rich import box  # noqa: PLC0415  # as above
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for at, column in columns.items():
+        is_number = any(isinstance(row[at], int | float) for row in rows)
+        table.add_column(Text(column.title), justify="right" if is_number else "left", no_wrap=True)
+    for number, row in enumerate(rows):
+        table.add_row(*(Text(column.cells[number], _style(row[at])) for at, column in columns.items()))
+    return table
+
+
+def _text(cell: Cell) -> str:
+    match cell:
+        case Styled():
+            return visible(cell.text)
+        case int():
+            return f"{cell:,}"
+        case float():
+            return f"{cell:,.1f}"
+    return visible("" if cell is None else cell)
+
+
+def _style(cell: Cell) -> str:
+    return cell.style if isinstance(cell, Styled) else ""

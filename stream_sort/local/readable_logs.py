@@ -1,0 +1,148 @@
+"""What functions log, for people: one line an event, without what only machines read."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from enum import Enum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+# What Lambda itself writes about each run.
+PLATFORM = re.compile(r"(START|END|REPORT|INIT_START|INIT_REPORT) ?(RequestId|Runtime|Init)")
+NOT_STARTED = "ERROR the function did not start"
+TRACEBACK = "Traceback (most recent call last):"
+FRAME = re.compile(r'  File "(.+)", line (\d+)')
+# Keys that say nothing more than the rest of the record does; an exception is told in short.
+KNOWN = {
+    "level",
+    "location",
+    "message",
+    "timestamp",
+    "service",
+    "request_id",
+    "xray_trace_id",
+    "sampling_rate",
+    "ended",
+}
+EXCEPTION = {"exception", "exception_name", "stack_trace"}
+STEPS = ("enqueue", "advance", "process", "sweep")
+
+
+class Kind(Enum):
+    """Who speaks, and how bad it is."""
+
+    OWN = ">"
+    ERROR = "!"
+    WARNING = "?"
+    NOTE = " "
+
+
+class LogLine(NamedTuple):
+    """One line that a function wrote; `at` is in milliseconds."""
+
+    at: int
+    step: str
+    text: str
+
+
+class Event(NamedTuple):
+    """One line for people: a print of the user's, an error, a warning or a note."""
+
+    at: int
+    step: str
+    kind: Kind
+    text: str
+
+
+def readable(lines: Iterable[LogLine]) -> Iterator[Event]:
+    """Yield an event for each line that people read; the lines of a traceback are one event."""
+    open_traceback: list[LogLine] = []
+    for line in lines:
+        if open_traceback and (line.step != open_traceback[0].step or line.text.startswith(("{", TRACEBACK, "END "))):
+            yield _failure(open_traceback)
+            open_traceback = []
+        if open_traceback or line.text.startswith(TRACEBACK):
+            open_traceback.append(line)
+            # The first line that is not indented ends it: the exception.
+            if len(open_traceback) > 1 and not line.text.startswith(" "):
+                yield _failure(open_traceback)
+                open_traceback = []
+        elif (event := _event(line)) is not None:
+            yield event
+    if open_traceback:
+        yield _failure(open_traceback)
+
+
+def _event(line: LogLine) -> Event | None:
+    if not line.text.strip() or PLATFORM.match(line.text):
+        return None
+    if line.text.startswith(NOT_STARTED):
+        return Event(line.at, line.step, Kind.ERROR, line.text.removeprefix("ERROR ").splitlines()[0])
+    record = _record(line.text)
+    if record is None:
+        return Event(line.at, line.step, Kind.OWN, line.text)
+    if "_aws" in record or _is_idle(record):
+        return None
+    return Event(line.at, line.step, _kind(record), _told(record))
+
+
+def _record(text: str) -> dict[str, Any] | None:
+    """A line of metrics or of a logger; None if it is anything else."""
+    if not text.startswith("{"):
+        return None
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return None
+    return record if "_aws" in record or {"level", "message"} <= record.keys() else None
+
+
+def _is_idle(record: Mapping[str, Any]) -> bool:
+    """A sweep that found nothing to do: one a minute."""
+    return record["message"] == "swept" and not any(
+        value for name, value in record.items() if name not in KNOWN | {"complete", "looked_at"}
+    )
+
+
+def _kind(record: Mapping[str, Any]) -> Kind:
+    if record["level"] in {"ERROR", "CRITICAL"}:
+        return Kind.ERROR
+    if record.get("service") not in STEPS:
+        return Kind.OWN
+    return Kind.WARNING if record["level"] == "WARNING" else Kind.NOTE
+
+
+def _told(record: Mapping[str, Any]) -> str:
+    """The message, the error, and the facts in brackets."""
+    message = record["message"] if isinstance(record["message"], str) else json.dumps(record["message"])
+    error = record.get("error") or _exception(record)
+    facts = {name: value for name, value in record.items() if name not in KNOWN | EXCEPTION | {"error"}}
+    told = ", ".join(f"{name} {_value(name, value)}" for name, value in facts.items() if value not in (None, 0, {}, []))
+    return f"{message}{f': {error}' if error else ''}{f' ({told})' if told else ''}"
+
+
+def _value(name: str, value: Any) -> str:
+    if name == "next_try" and isinstance(value, int | float):
+        return time.strftime("%H:%M:%S", time.localtime(value))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _exception(record: Mapping[str, Any]) -> str:
+    trace = record.get("exception")
+    return _short(trace.splitlines()) if isinstance(trace, str) and trace else ""
+
+
+def _failure(lines: list[LogLine]) -> Event:
+    return Event(lines[0].at, lines[0].step, Kind.ERROR, _short([line.text for line in lines]))
+
+
+def _short(trace: list[str]) -> str:
+    """A traceback in one line: the exception, and where it was raised."""
+    places = [found for line in trace if (found := FRAME.match(line))]
+    place = f" ({PurePath(places[-1][1]).name}:{places[-1][2]})" if places else ""
+    return f"{trace[-1].strip()}{place}"

@@ -1,0 +1,115 @@
+"""Service: visit the queues of one sweep side by side, in the time it has.
+
+What fails is tried once, and again only after all others had their turn: so a failing queue delays no other one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from stream_sort.errors import CursorLost, InvalidInput, StoreUnavailable, named_error
+from stream_sort.ports.time_limit import time_limit
+from stream_sort.row_ages import RowAges, since_marked
+from stream_sort.time_budget import CallTime, TimeBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+    from stream_sort.queue_visit import QueueVisit
+    from stream_sort.sorter import Sorter
+
+Job = TypeVar("Job")
+
+# How many queues are taken from a listing at once.
+AT_ONCE = 50
+# The shares of its time that a sweep keeps: when it has visited queues, when it has counted the others, and for telling
+# what it did when consumers are woken.
+FOR_WAKING, FOR_COUNTING, FOR_TELLING = 0.5, 0.35, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The seconds a sweep has in all, and whom to ask how many are left; it has all the time where nobody is to ask."""
+
+    ask: Callable[[], float] | None
+    whole: float
+
+    def is_short(self, share: float) -> bool:
+        """Return True if less than a share of the whole is left."""
+        return self.ask is not None and self.ask() < share * self.whole
+
+    def but(self, share: float) -> float:
+        """Return the seconds left before only a share of the whole is."""
+        return math.inf if self.ask is None else self.ask() - share * self.whole
+
+    def keeping(self, share: float) -> AbstractContextManager[None]:
+        """Let the calls made within be retried only until a share of the whole is left."""
+        return time_limit(lambda: self.but(share))
+
+    def calls(self, share: float, deadline: float) -> CallTime:
+        """Return the time of calls that leave a share of the whole."""
+        return CallTime(TimeBudget(self.ask, share * self.whole), deadline)
+
+
+class Visits:
+    """The visits of one sweep; `marked` says that its queues were listed as waiting."""
+
+    def __init__(self, sorter: Sorter, time: Allowance, now: float, *, marked: bool) -> None:
+        self._in_flight = sorter.in_flight
+        self._cursors = sorter.stores.cursors
+        self._time = time
+        self._calls = time.calls(FOR_WAKING, sorter.options.deadline)
+        self._now = now
+        self._marked = marked
+        self._failed: list[QueueVisit] = []
+
+    def make(self, visits: list[QueueVisit]) -> list[QueueVisit]:
+        """Make visits; return those that there was time for. Those that failed are kept for `again`."""
+        with self._calls.once():
+            were_made = self._in_flight.map(self.attempt, visits)
+        made = [visit for visit, was_made in zip(visits, were_made, strict=True) if was_made]
+        self._failed += [visit for visit in made if visit.done.error is not None]
+        return made
+
+    def again(self) -> list[QueueVisit]:
+        """Return the visits that failed, after another try where that may help and there is time for it."""
+        unavailable = [visit for visit in self._failed if isinstance(visit.done.error, StoreUnavailable)]
+        with self._calls.patiently():
+            for batch in batches(unavailable):
+                self._in_flight.map(self.attempt, batch)
+        self._measure([visit for visit in self._failed if visit.done.error is not None])
+        return self._failed
+
+    def attempt(self, visit: QueueVisit) -> bool:
+        """Visit a queue; False if there is no time for it."""
+        if self._time.is_short(FOR_WAKING):
+            return False
+        try:
+            visit.run(lambda: self._time.is_short(FOR_WAKING))
+        except Exception as error:  # noqa: BLE001  # I7: also a bug of ours is the trouble of its own queue only
+            visit.done.error = named_error(visit.queue, error)
+        return True
+
+    def _measure(self, visits: list[QueueVisit]) -> None:
+        """Note for how long queues have waited that could not be looked at, unless that shows that they do not."""
+        unknown = {
+            visit.queue: visit
+            for visit in visits
+            if visit.done.age is None and not isinstance(visit.done.error, CursorLost | InvalidInput)
+        }
+        rows = RowAges(self._cursors, self._now, lambda: self._time.is_short(FOR_COUNTING), self._marked)
+        # All rows at once, and not one by one: rows that do not answer would use up the time for waking consumers.
+        with self._calls.once():
+            for queue, age in rows.of(list(unknown), since_marked).items():
+                unknown[queue].done.age = age
+
+
+def batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    """Take jobs in parts, lazily."""
+    line = iter(jobs)
+    while batch := list(islice(line, AT_ONCE)):
+        yield batch
