@@ -38,6 +38,7 @@
     ├── ReplayFailed             Spark gave up on a job
     ├── JoinRefused              what was replayed cannot be joined to its consumer
     ├── LocalStackFailed         the local AWS did not come up
+    │   └── PortTaken            something else listens on its port
     ├── InternalError            a bug in stream_sort itself; it is recorded for one queue and stops no other
     └── SettingsError            the configuration cannot work
         └── OtherKeys            a table has other keys than the settings name
@@ -83,6 +84,7 @@ __all__ = [
     "NotWithdrawn",
     "OtherKeys",
     "PartlyDone",
+    "PortTaken",
     "QueueDamaged",
     "QueueExists",
     "QueueNotFound",
@@ -507,6 +509,14 @@ class ExportDamaged(StreamSortError):
 
 class LocalStackFailed(StreamSortError):
     """The local AWS could not be started; the message ends with the last lines of its log."""
+
+
+class PortTaken(LocalStackFailed):
+    """Something else listens on the port that the local AWS was given."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(f"port {port} is taken; name another one, or none: then a free one is chosen")
+        self.port = port
 
 
 class InternalError(StreamSortError):

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from stream_sort.errors import LocalStackFailed
+from stream_sort.errors import LocalStackFailed, PortTaken
 from stream_sort.local import leash
-from stream_sort.local.ports import free_port
+from stream_sort.local.ports import free_port, is_free
 from stream_sort.local.tools import ACCESS_KEY, HOST, REGION, environment, tool
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ STOP_DEADLINE = leash.PATIENCE + 5.0
 POLL = 0.05
 SLOW_START = 10.0
 LOG_TAIL = 15
+# A word that it repeats in its answer to the question for its health.
+IDENTITY = "MINISTACK_EDITION"
 NO_PROFILES = {
     "profile": (None, None, None, None),
     "config_file": (None, None, os.devnull, None),
@@ -103,7 +105,10 @@ class MiniStack:
         return session.client(service, **self.connection, **options)
 
     def start(self) -> Self:
-        """Start it and wait until it is healthy; raises LocalStackFailed if it does not come up."""
+        """Start it and wait until it is healthy; raises LocalStackFailed if it does not come up.
+
+        PortTaken if another one was faster to listen on its port.
+        """
         command = _command()
         self._prepare()
         self._report(f"starting MiniStack {VERSION} (a local AWS) on {self.url}")
@@ -172,6 +177,7 @@ class MiniStack:
             "S3_DATA_DIR": state,
             "TMPDIR": state,
             "PERSIST_STATE": "0",
+            IDENTITY: self._identity,
             "LOG_LEVEL": "WARNING",
             "AUTH": "true" if self._enforce_roles else "false",
             # These two would listen on fixed ports, and on all interfaces.
@@ -185,6 +191,8 @@ class MiniStack:
         while not self._is_healthy():
             waited = time.monotonic() - began
             if self._process is None or self._process.poll() is not None:
+                if not is_free(self.port):
+                    raise PortTaken(self.port)
                 raise LocalStackFailed(f"MiniStack {VERSION} ended while it was starting.{self._log_tail()}")
             if waited > self._deadline:
                 raise LocalStackFailed(f"MiniStack {VERSION} is not up after {waited:.0f} s.{self._log_tail()}")
@@ -194,13 +202,19 @@ class MiniStack:
             self._tell_downloads()
             time.sleep(POLL)
 
+    @property
+    def _identity(self) -> str:
+        return str(self.state_dir.resolve())
+
     def _is_healthy(self) -> bool:
+        """Return True if it answers, and not another one that has its port now."""
         # Not urllib: it would go through a proxy if the environment names one.
         link = http.client.HTTPConnection(HOST, self.port, timeout=5)
         try:
             link.request("GET", "/_ministack/health")
-            return bool(json.load(link.getresponse()).get("version") == VERSION)
-        except (OSError, ValueError, http.client.HTTPException):
+            said = json.load(link.getresponse())
+            return bool((said["version"], said["edition"]) == (VERSION, self._identity))
+        except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
             return False
         finally:
             link.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import LocalStackFailed
+from stream_sort.errors import PortTaken
 from stream_sort.local.tools import HOST
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ USUAL_PORT = 4566
 
 
 def choose_port(wanted: int | None, last: int) -> int:
-    """The wanted port, or LocalStackFailed if it is taken; with no wish the last one, the usual one, or any."""
+    """The wanted port, or PortTaken; with no wish the last one, the usual one, or any."""
     if wanted is None:
-        return next(filter(_is_free, _candidates(last)))
-    if not _is_free(wanted):
-        raise LocalStackFailed(f"port {wanted} is taken; name another one, or none: then a free one is chosen")
+        return next(filter(is_free, _candidates(last)))
+    if not is_free(wanted):
+        raise PortTaken(wanted)
     return wanted
 
 
@@ -31,13 +31,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _candidates(last: int) -> Iterator[int]:
-    yield from filter(None, (last, USUAL_PORT))
-    while True:
-        yield free_port()
-
-
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Return True if nobody listens on a port now."""
     with socket.socket() as probe:
         if probe.connect_ex((HOST, port)) == 0:
             return False
@@ -49,3 +44,9 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def _candidates(last: int) -> Iterator[int]:
+    yield from filter(None, (last, USUAL_PORT))
+    while True:
+        yield free_port()

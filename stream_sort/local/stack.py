@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from stream_sort.errors import InvalidInput, LocalStackFailed
+from stream_sort.errors import InvalidInput, LocalStackFailed, PortTaken
 from stream_sort.local.amends import allow
 from stream_sort.local.deployment import deploy, swap_handler, usual_parameters
 from stream_sort.local.detached import Death, DetachedMiniStack
@@ -71,9 +71,8 @@ class LocalStack:
             if wanted.handler:
                 # That of a stack that died; its file may be gone.
                 HandlerFile.parse(wanted.handler)
-            aws.port = choose_port(port, aws.port)
             try:
-                aws.start()
+                _start(aws, port)
                 return cls(aws, folder, _saved(deploy(aws, folder, wanted, report), folder))
             except BaseException:
                 _remove(aws)
@@ -249,6 +248,23 @@ def asked_over(before: Record | None, wanted: Record) -> Record:
     asked = {**earlier, **wanted.parameters}
     kept = {name: value for name, value in asked.items() if value}
     return replace(wanted, parameters=kept, handler=wanted.handler or handler)
+
+
+def _start(aws: DetachedMiniStack, wanted: int | None) -> None:
+    """Start it on the wanted port, else on a free one: the one it had, the usual one, or any.
+
+    Somebody else may take a free one while it starts; then it tries the next.
+    """
+    last = aws.port
+    while True:
+        aws.port = choose_port(wanted, last)
+        try:
+            aws.start()
+        except PortTaken:
+            if wanted is not None:
+                raise
+        else:
+            return
 
 
 def _saved(record: Record, home: Path) -> Record:

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort.errors import LocalStackFailed
+from stream_sort.errors import LocalStackFailed, PortTaken
+from stream_sort.local import stack as local_stack
 from stream_sort.local.detached import DetachedMiniStack
-from stream_sort.local.ports import free_port
+from stream_sort.local.ports import choose_port, free_port
 from stream_sort.local.record import Record, locked
 from stream_sort.local.stack import LocalStack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from stream_sort.local.ministack import MiniStack
 
 pytestmark = pytest.mark.ministack
 
@@ -91,3 +94,31 @@ def test_what_a_reboot_left_behind_is_not_taken_for_running(tmp_path: Path) -> N
 def test_two_commands_do_not_change_one_stack_at_once(tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(LocalStackFailed, match="another command is at work"):
         LocalStack.take_down(tmp_path)
+
+
+def test_another_one_that_took_its_port_while_it_started_is_not_taken_for_itself(
+    tmp_path: Path, ministack: MiniStack
+) -> None:
+    late = DetachedMiniStack(tmp_path / "home", ministack.port)
+    with pytest.raises(PortTaken, match=f"port {ministack.port} is taken"):
+        late.start()
+    assert processes(late.home) == []
+
+
+def test_two_that_choose_the_same_port_at_once_end_up_on_two(
+    tmp_path: Path, ministack: MiniStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[int] = []
+
+    def choose(wanted: int | None, last: int) -> int:
+        chosen.append(choose_port(wanted, last) if chosen else ministack.port)
+        return chosen[-1]
+
+    monkeypatch.setattr(local_stack, "choose_port", choose)
+    late = DetachedMiniStack(tmp_path / "home", 0)
+    try:
+        local_stack._start(late, None)
+        assert late.is_up
+        assert [ministack.port, late.port] == chosen
+    finally:
+        late.stop()
