@@ -129,8 +129,15 @@ class Pending(BaseException):
         self.call = call
 
 
+def stop(call: Call) -> None:
+    """End a run at a call that has no answer yet."""
+    raise Pending(call)
+
+
 class Recorder:
-    """The ports and the clock of one run: answers from the history, then stops at the next call."""
+    """The ports and the clock of one run: answers from the history, then waits at the next call."""
+
+    wait: Callable[[Call], None] = staticmethod(stop)
 
     def __init__(self, history: list[Any], clock: Callable[[], float]) -> None:
         self._history = history
@@ -161,9 +168,9 @@ class Recorder:
         return str(self._take())
 
     def ask(self, call: Call) -> Any:
-        """The recorded answer, or Pending."""
+        """The recorded answer; without one, wait for it."""
         if self._next == len(self._history):
-            raise Pending(call)
+            self.wait(call)
         answer = self._take()
         if isinstance(answer, Unavailable | Refused | Bug):
             raise answer.error()

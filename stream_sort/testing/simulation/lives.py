@@ -27,7 +27,8 @@ class Life:
     operation: Operation
     memory: dict[str, Hint]
     answers: tuple[Any, ...]
-    process: Process
+    part: Call | None
+    outcome: Any
 
 
 class Lives:
@@ -53,12 +54,11 @@ class Lives:
 
     def part(self, number: int) -> Call | None:
         """What a life does next; None if it has ended."""
-        flight = None if number == DEAD else self._lives[number].process.flight
-        return None if flight is None else flight.part
+        return None if number == DEAD else self._lives[number].part
 
     def result(self, number: int) -> Any:
         """What came out of a life that has ended by itself."""
-        return self._lives[number].process.result
+        return self._lives[number].outcome
 
     def _add(self, operation: Operation, memory: dict[str, Hint], answers: tuple[Any, ...]) -> int:
         process = new_process(self._variant, memory)
@@ -70,7 +70,8 @@ class Lives:
             # Of a life that has ended only what came out of it matters.
             number = self._ended.setdefault(f"{operation} {process.result}", number)
         if number == len(self._lives):
-            self._lives.append(Life(operation, memory, answers, process))
+            part = None if process.flight is None else process.flight.part
+            self._lives.append(Life(operation, memory, answers, part, process.result))
         return number
 
 

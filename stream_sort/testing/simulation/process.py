@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.errors import StreamSortError
 from stream_sort.sorter import Options, Sorter
-from stream_sort.testing.simulation.calls import Flight, Pending, Recorder, split
+from stream_sort.testing.simulation.calls import Flight, Recorder, split
 from stream_sort.testing.simulation.operations import Failed
+from stream_sort.testing.simulation.runs import Ended, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
     from stream_sort.hints import Hint
     from stream_sort.registrar import Known
+    from stream_sort.testing.simulation.calls import Call
     from stream_sort.testing.simulation.operations import Attempt
+    from stream_sort.testing.simulation.runs import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,14 @@ class Program:
     queues: Iterable[str]
     sorter: type[Sorter] = Sorter
     recorder: type[Recorder] = Recorder
+
+
+class End(NamedTuple):
+    """What an operation returned, and what its process remembers from then on."""
+
+    result: Any
+    memory: dict[str, Hint]
+    registered: dict[str, Known]
 
 
 @dataclass(slots=True)
@@ -43,42 +54,42 @@ class Process:
     flight: Flight | None = None
     result: Any = None
     history: list[Any] = field(default_factory=list)
+    run: Run | None = None
 
     def begin(self, attempt: Attempt) -> None:
         """Start an operation and run to its first store call."""
         self.attempt, self.result, self.history = attempt, None, []
-        self._proceed()
+        self.run = start(self._operate, lambda: self.program.recorder(self.history, self.clock))
+        self._proceed(self.run)
 
     def feed(self, answer: Any) -> None:
         """Take the answer of the part under way; go on to the next part, the next call, or the end."""
-        if self.flight is None:
+        if self.flight is None or self.run is None:
             raise RuntimeError(f"{self.name} waits for no answer")
         self.flight.note(answer)
         if self.flight.landed:
             self.history.append(self.flight.answer())
-            self._proceed()
+            self._proceed(self.run)
 
-    def _proceed(self) -> None:
-        while True:
-            recorder = self.program.recorder(self.history, self.clock)
-            recorder.registered = dict(self.registered)
-            sorter = self.program.sorter(recorder.stores(), self.program.options, recorder.clock)
-            hints = sorter._intake.hints  # noqa: SLF001  # the memory that a replay starts from
-            for queue, hint in self.memory.items():
-                hints.remember(queue, hint)
-            try:
-                self.result = self._outcome(sorter, recorder)
-            except Pending as pending:
-                self.flight = self._take_off(pending)
-                if self.flight.parts:
-                    return
-                self.history.append(self.flight.answer())
-                continue
-            self.flight = None
-            known = ((queue, hints.recall(queue)) for queue in self.program.queues)
-            self.memory = {queue: hint for queue, hint in known if hint is not None}
-            self.registered = recorder.registered
-            return
+    def _proceed(self, run: Run) -> None:
+        while not isinstance(reached := run.go_on(), Ended):
+            self.flight = self._take_off(reached)
+            if self.flight.parts:
+                return
+            self.history.append(self.flight.answer())
+        self.flight = self.run = None
+        self.result, self.memory, self.registered = reached.value
+
+    def _operate(self, recorder: Recorder) -> End:
+        """Do the operation with what the process remembered when it began."""
+        recorder.registered = dict(self.registered)
+        sorter = self.program.sorter(recorder.stores(), self.program.options, recorder.clock)
+        hints = sorter._intake.hints  # noqa: SLF001  # the memory that a run starts from
+        for queue, hint in self.memory.items():
+            hints.remember(queue, hint)
+        result = self._outcome(sorter, recorder)
+        known = ((queue, hints.recall(queue)) for queue in self.program.queues)
+        return End(result, {queue: hint for queue, hint in known if hint is not None}, recorder.registered)
 
     def _outcome(self, sorter: Sorter, recorder: Recorder) -> Any:
         if self.attempt is None:
@@ -88,9 +99,9 @@ class Process:
         except StreamSortError as error:
             return Failed(error)
 
-    def _take_off(self, pending: Pending) -> Flight:
-        parts = split(pending.call)
+    def _take_off(self, call: Call) -> Flight:
+        parts = split(call)
         order = list(range(len(parts)))
         if self.rng is not None:
             self.rng.shuffle(order)
-        return Flight(pending.call, parts, order)
+        return Flight(call, parts, order)

@@ -1,0 +1,70 @@
+"""Suspended at each call or run again from its start: an operation reaches the same calls, and is dropped cleanly."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stream_sort.testing.simulation import runs
+from stream_sort.testing.simulation.calls import Call, Recorder
+from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
+from stream_sort.testing.simulation.runs import Ended, ReplayedRun, SuspendedRun
+from stream_sort.testing.simulation.simulator import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.testing.simulation.runs import Run
+    from stream_sort.testing.simulation.simulator import Report
+
+RUN_NAME = re.compile(r"\brun\d+")
+
+
+def told(simulated: Callable[[int], Report], seed: int) -> list[str]:
+    return [RUN_NAME.sub("run", line) for line in simulated(seed).trace.lines()]
+
+
+@pytest.mark.parametrize("simulated", [simulate, simulate_consumers])
+def test_without_greenlet_every_seed_goes_the_same_way(
+    simulated: Callable[[int], Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = range(60)
+    suspended = [told(simulated, seed) for seed in seeds]
+    monkeypatch.setattr(runs, "greenlet", None)
+    assert [told(simulated, seed) for seed in seeds] == suspended
+
+
+@pytest.mark.parametrize("kind", [ReplayedRun, SuspendedRun])
+def test_a_run_goes_from_call_to_call_to_its_end(kind: type[ReplayedRun | SuspendedRun]) -> None:
+    history: list[object] = []
+    run: Run = kind(
+        lambda recorder: recorder.ask(Call("items", "first", ())) + recorder.ask(Call("items", "second", ())),
+        lambda: Recorder(history, float),
+    )
+    assert run.go_on() == Call("items", "first", ())
+    history.append(1)
+    assert run.go_on() == Call("items", "second", ())
+    history.append(2)
+    assert run.go_on() == Ended(3)
+
+
+def test_a_run_that_is_dropped_reaches_no_call_any_more() -> None:
+    history: list[object] = []
+    reached: list[str] = []
+
+    def work(recorder: Recorder) -> None:
+        try:
+            recorder.ask(Call("items", "first", ()))
+        finally:
+            reached.append("unwound")
+            try:
+                recorder.ask(Call("items", "second", ()))
+            finally:
+                reached.append("to its end")
+
+    run = SuspendedRun(work, lambda: Recorder(history, float))
+    assert run.go_on() == Call("items", "first", ())
+    del run
+    assert reached == ["unwound", "to its end"]
