@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from botocore.loaders import JSONFileLoader
 from hypothesis import settings
+from moto.core.botocore_stubber import BotocoreStubber
 
 from stream_sort import StreamSorter
 from stream_sort.local.ministack import MiniStack
@@ -53,6 +55,20 @@ def _descriptions_of_services_are_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JSONFileLoader, "load_file", load_file)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _moto_takes_one_request_at_a_time() -> Iterator[None]:
+    """Its tables are not made for threads: of two that put the first messages of a queue at once, one's are lost."""
+    answer, turn = BotocoreStubber.__call__, threading.RLock()
+
+    def answer_alone(stubber: BotocoreStubber, *args: Any, **named: Any) -> Any:
+        with turn:
+            return answer(stubber, *args, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BotocoreStubber, "__call__", answer_alone)
         yield
 
 
