@@ -79,14 +79,14 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 	echo "No browser: the test that looks at the report will be skipped. Install Chromium or Chrome (Debian: apt" \
 	    "install chromium, macOS: brew install --cask google-chrome) to have it run." >&2
 
-# Spark and what measures need all cores for themselves. The rest shares them, one process more than there are cores: what
-# runs the app on a local AWS waits a lot.
-ALONE := tests/benchmarks tests/spark
+# What measures needs all cores for itself. The rest shares them, one process more than there are cores: what runs the app
+# on a local AWS waits a lot.
+ALONE := tests/benchmarks
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # The second part runs even if the first fails: whoever waits for it wants to know all of it.
 test: setup .java .browser ## Run all tests
 	failed=0; \
-	$(RUN) pytest -n $(WORKERS) --dist loadfile $(addprefix --ignore=,$(ALONE)) || failed=1; \
+	$(RUN) pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --ignore=$(ALONE) || failed=1; \
 	$(RUN) pytest $(ALONE) || failed=1; \
 	exit $$failed
 

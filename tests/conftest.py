@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -18,6 +19,10 @@ from stream_sort.local.ministack import MiniStack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+SPARK = "spark"
+LONGEST = (SPARK, "local_stack", "simulation", "functional")
 
 
 class Tables(NamedTuple):
@@ -36,10 +41,19 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Before xdist reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The longest first. A file goes to one process; so do all that share the Spark session.
+    items.sort(key=lambda item: LONGEST.index(room) if (room := _room(item)) in LONGEST else len(LONGEST))
     for item in items:
+        item.add_marker(pytest.mark.xdist_group(SPARK if _room(item) == SPARK else item.nodeid.partition("::")[0]))
         if "ministack" in getattr(item, "fixturenames", ()):
             item.add_marker("ministack")
+
+
+def _room(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).parts[0]
 
 
 @pytest.fixture(scope="session", autouse=True)

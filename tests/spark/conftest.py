@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,14 +20,19 @@ if TYPE_CHECKING:
     from tests.conftest import Tables
 
 
-@pytest.fixture(scope="session")
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+
+
+@pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
     """Its workers see the local AWS's credentials: they are made from the environment of this process."""
-    os.environ.update(AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_REGION="us-east-1")
-    session = spark_session("tests")
-    register(session)
-    yield session
-    session.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        session = spark_session("tests")
+        register(session)
+        yield session
+        session.stop()
 
 
 @pytest.fixture
