@@ -86,7 +86,7 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # The second part runs even if the first fails: whoever waits for it wants to know all of it.
 test: setup .java .browser ## Run all tests
 	failed=0; \
-	$(RUN) pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --ignore=$(ALONE) || failed=1; \
+	$(RUN) pytest -n $(WORKERS) --no-loadscope-reorder --ignore=$(ALONE) || failed=1; \
 	$(RUN) pytest $(ALONE) || failed=1; \
 	exit $$failed
 

@@ -13,6 +13,7 @@ import pytest
 from botocore.loaders import JSONFileLoader
 from hypothesis import settings
 from moto.core.botocore_stubber import BotocoreStubber
+from xdist.scheduler import LoadFileScheduling
 
 from stream_sort import StreamSorter
 from stream_sort.local.ministack import MiniStack
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-SPARK = "spark"
-LONGEST = (SPARK, "local_stack", "simulation", "functional")
+HERE = Path(__file__).parent
+SPARK = "tests/spark/"
+# They are begun first.
+LONGEST = ("spark", "local_stack", "simulation", "functional")
 
 
 class Tables(NamedTuple):
@@ -41,19 +44,23 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Before xdist reads the groups.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The longest first. A file goes to one process; so do all that share the Spark session.
-    items.sort(key=lambda item: LONGEST.index(room) if (room := _room(item)) in LONGEST else len(LONGEST))
+    rooms = {item: item.path.relative_to(HERE).parts[0] for item in items}
+    items.sort(key=lambda item: LONGEST.index(rooms[item]) if rooms[item] in LONGEST else len(LONGEST))
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(SPARK if _room(item) == SPARK else item.nodeid.partition("::")[0]))
         if "ministack" in getattr(item, "fixturenames", ()):
             item.add_marker("ministack")
 
 
-def _room(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).parts[0]
+class OneSpark(LoadFileScheduling):
+    """Gives a file to one process, and all files that share a Spark session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSpark:
+    return OneSpark(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
