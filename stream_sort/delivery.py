@@ -230,7 +230,7 @@ class Delivery:
         return self._fail(error, [seq for seq in batch.seqs if seq > done], alone=len(batch) == 1)
 
     def _start_over(self) -> bool:
-        """Somebody else got on. Who persists goes on from there: what failed here may be done, and counts no more."""
+        """Somebody else got on. Who persists goes on from there: tries of what may be done now count no more."""
         self._parking.tries = 0
         return self._place.goes_on
 

@@ -117,8 +117,11 @@ class Place:
                     raise
 
     def give_way(self, there: Checkpoint | None) -> None:
-        """Another run moved on: stop here, or go on from the row as it stands now, unless that is parked."""
-        self.row, self.is_stored = there, there is not None
+        """Another run moved on: stop here, or go on from the row as it stands now, unless that is parked.
+
+        What went wrong here counts no more: it may be done.
+        """
+        self.row, self.is_stored, self.trouble = there, there is not None, None
         if there is None or not self._persists:
             self.end("overtaken", CheckpointConflict(self._desk.terms.name, self.served.queue))
         elif self.is_waiting():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from stream_sort import Batch, CheckpointConflict, DeadLetter, MissingItems, NotParked
+from stream_sort import Batch, CheckpointConflict, DeadLetter, InvalidInput, MissingItems, NotParked
 from tests.consumers import Clerk, Office, ends, fail_twice, wake
 
 
@@ -201,6 +202,22 @@ def test_discard_of_a_queue_that_goes_on_meanwhile_is_refused(office: Office) ->
     with pytest.raises(CheckpointConflict):
         consumer.discard("q", 0, "too late")
     assert clerk.seqs() == [0, 1]
+
+
+def test_i3_discard_sets_no_checkpoint_back(office: Office) -> None:
+    clerk = Clerk(poison={3})
+    office.put(*range(5))
+    consumer = give_up(office, clerk)
+    control, row = office.sorter.stores.control("Control"), office.row()
+    assert row is not None
+    assert row.parked is not None
+    # A row that an earlier version left: parked at what was delivered meanwhile.
+    control.commit(row, row.moved(2, "earlier", office.clock(), replace(row.parked, seq=0)))
+    with pytest.raises(InvalidInput, match="the checkpoint is 2"):
+        consumer.discard("q", 0, "as parked says")
+    assert consumer.checkpoint("q") == 2
+    clerk.poison.clear()
+    assert (consumer.redrive("q"), consumer.parked()) == (2, [])
 
 
 @pytest.mark.parametrize("seq", [None, 0, 7])
