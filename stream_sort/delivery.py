@@ -204,7 +204,7 @@ class Delivery:
         queue = self._wake.queue
         standing = self._desk.control.standing(row.consumer, queue)
         there = standing.checkpoint
-        if there is not None and (there.version, there.run) == (row.version, row.run):
+        if there is not None and there.is_write_of(row):
             raise hole(queue, missing, standing.cursor)
         self._place.give_way(there)
 

@@ -437,8 +437,25 @@ def test_a_reply_that_was_lost_twice_is_not_taken_for_a_parked_queue(office: Off
 
     consumer = office.hire(handle)
     store = office.interrupt(consumer)
-    assert ends(wake(consumer)) == ["overtaken"]
+    assert ends(wake(consumer)) == ["done"]
     assert (tries, consumer.checkpoint("q"), consumer.parked()) == ([1, 2], 0, [])
+
+
+def test_what_is_behind_a_commit_whose_reply_was_lost_twice_does_not_sleep(office: Office) -> None:
+    office.put(*range(5))
+    tries: list[tuple[int, ...]] = []
+
+    def handle(batch: Batch) -> None:
+        tries.append(batch.seqs)
+        if tries == [(0,)]:
+            raise ValueError("the first time")
+        if tries == [(0,), (0,)]:
+            store.after["commit"] = fail_twice(store)
+
+    consumer = office.hire(handle, batch_size=1)
+    store = office.interrupt(consumer)
+    assert ends(wake(consumer)) == ["done"]
+    assert tries == [(0,), (0,), (1,), (2,), (3,), (4,)]
 
 
 def test_a_redrive_whose_note_got_no_reply_is_no_attempt(office: Office) -> None:
