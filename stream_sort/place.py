@@ -40,7 +40,7 @@ class Place:
         # What went wrong since the last commit: the error, the first message it kept back, the attempts it may take.
         self.trouble: tuple[Exception, int, float] | None = None
         # Rows of ours whose writes were not answered, since the last answer: one of them may stand, or yet be written.
-        self._in_doubt: list[Checkpoint] = []
+        self.in_doubt: list[Checkpoint] = []
         self.served = Served(queue)
 
     def look(self, slot: int | None) -> Standing:
@@ -91,15 +91,22 @@ class Place:
         dead: DeadLetter | None = None,
         parked: Parked | None = None,
     ) -> bool:
-        """Move on, on condition that nobody else did; a write of our own that was sent twice is ours."""
+        """Move on, on condition that nobody else did; a write of our own that was sent twice is ours.
+
+        An unanswered one of ours that is found, and that got nobody on, is replaced.
+        """
         old = self.standing_row()
         new = old.moved(seq, self._run, self._desk.clock(), parked)
         commit = self._put(old, new, effects, dead)
-        if not commit.put(new):
-            self.give_way(commit.checkpoint)
-            return False
-        self.row, self.trouble, self._in_doubt = new, None, []
-        return True
+        if commit.put(new):
+            self.row, self.trouble, self.in_doubt = new, None, []
+            return True
+        there = commit.checkpoint
+        if there is not None and there.seq == old.seq and self._is_ours(there):
+            self.row, self.in_doubt = there, []
+            return self.commit(seq, effects, dead=dead, parked=parked)
+        self.give_way(there)
+        return False
 
     def _put(self, old: Checkpoint, new: Checkpoint, effects: Sequence[Effect], dead: DeadLetter | None) -> Commit:
         """Write a row; if there is no answer, once more.
@@ -115,7 +122,7 @@ class Place:
                 try:
                     return self._desk.control.commit(old, new, effects, dead)
                 except Exception:
-                    self._in_doubt.append(new)
+                    self.in_doubt.append(new)
                     self._run = self._desk.new_run()
                     raise
 
@@ -125,12 +132,15 @@ class Place:
         So does a run that finds an unanswered write of its own: nobody else is at work on what is left. What went wrong
         here counts no more: it may be done.
         """
-        is_ours = there is not None and any(there.is_write_of(doubted) for doubted in self._in_doubt)
-        self.row, self.is_stored, self.trouble, self._in_doubt = there, there is not None, None, []
+        is_ours = there is not None and self._is_ours(there)
+        self.row, self.is_stored, self.trouble, self.in_doubt = there, there is not None, None, []
         if there is None or not (self._persists or is_ours):
             self.end("overtaken", CheckpointConflict(self._desk.terms.name, self.served.queue))
         elif self.is_waiting():
             self.end("waiting")
+
+    def _is_ours(self, there: Checkpoint) -> bool:
+        return any(there.is_write_of(doubted) for doubted in self.in_doubt)
 
     def standing_row(self) -> Checkpoint:
         """The row; only of a queue that was looked at, and has one."""

@@ -458,6 +458,31 @@ def test_what_is_behind_a_commit_whose_reply_was_lost_twice_does_not_sleep(offic
     assert tries == [(0,), (0,), (1,), (2,), (3,), (4,)]
 
 
+@pytest.mark.parametrize(("max_attempts", "poison"), [(1, set()), (1, {0}), (2, {0})])
+def test_a_note_that_was_written_and_twice_not_answered_is_no_attempt(
+    office: Office, max_attempts: int, poison: set[int]
+) -> None:
+    office.put(0)
+    clerk = Clerk(poison=poison)
+    consumer = office.hire(clerk, max_attempts=max_attempts, on_poison="dead_letter")
+    store = office.interrupt(consumer)
+    store.after["commit"] = fail_twice(store)
+    for _ in range(6):
+        process(consumer)
+        office.clock.move(HOUR)
+    assert clerk.attempts == (list(range(1, max_attempts + 1)) if poison else [1])
+    assert [letter.attempts for letter in consumer.dead_letters()] == [max_attempts] * len(poison)
+
+
+def test_a_note_that_may_have_been_written_is_taken_back_at_once(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Clerk(), max_attempts=1)
+    store = office.interrupt(consumer)
+    store.after["commit"] = fail_twice(store)
+    assert ends(wake(consumer)) == ["failed"]
+    assert consumer.parked() == []
+
+
 def test_a_redrive_whose_note_got_no_reply_is_no_attempt(office: Office) -> None:
     office.put(0)
     clerk = Clerk(poison={0})
