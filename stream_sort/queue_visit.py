@@ -240,7 +240,8 @@ class QueueVisit:
     def _closed(self, before: Gap | None, cursor: Cursor) -> list[GapEvent]:
         """Return what became of a gap that an earlier sweep noted; nothing if it was still there when this visit began.
 
-        It is gone if the queue moved over it, or if what waited beyond it was withdrawn.
+        It is gone if the queue moved over it, or if what waited beyond it was withdrawn. One that a policy gave up is
+        not closed: its slots show that, also where an earlier sweep filled them. A gap too long is never given up.
         """
         if before is None or self._first is None:
             return []
@@ -248,7 +249,9 @@ class QueueVisit:
         given_up = (event.seqs.start < end for event in self.done.events if event.kind is GapEventKind.GIVEN_UP)
         is_withdrawn = before.withdrawals != cursor.withdrawals and not any(given_up)
         is_gone = is_withdrawn or end <= self._first + 1
-        return [self._event(GapEventKind.CLOSED, before)] if is_gone else []
+        if not is_gone or (not self._is_too_long(before) and self._given_up(before)):
+            return []
+        return [self._event(GapEventKind.CLOSED, before)]
 
     def _tell(self, kind: GapEventKind, gap: Gap) -> None:
         self.done.events.append(self._event(kind, gap))

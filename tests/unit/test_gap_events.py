@@ -281,3 +281,24 @@ def test_a_gap_is_given_up_once_although_a_writer_moves_on_before_its_note_is_go
         sweeper.sweep()
         clock.move(60)
     assert [name for name in names(listener) if name[0] == "given_up"] == [("given_up", range(1, 5))]
+
+
+def unavailable(*_: Any) -> Any:
+    raise StoreUnavailable("throttled")
+
+
+def test_a_gap_that_was_given_up_in_a_sweep_that_could_not_move_the_cursor_is_not_closed(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 3)
+    sweeper.sweep()
+    clock.move(60)
+    with monkeypatch.context() as throttle:
+        throttle.setattr(sorter.stores.cursors, "move", unavailable)
+        sweeper.sweep()
+    assert names(listener) == [("found", range(1, 3)), ("given_up", range(1, 3))]
+    for _ in range(3):
+        clock.move(60)
+        sweeper.sweep()
+    assert (names(listener), sorter.position("q")) == ([], 3)
