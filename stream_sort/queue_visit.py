@@ -60,8 +60,8 @@ class QueueVisit:
         self._first: int | None = None
         # Gaps that were being filled when an earlier run failed: it is not known which of them are.
         self._tried: list[Gap] = []
-        # A gap that was being noted when an earlier run failed, and what is to be told if it is.
-        self._noting: tuple[Gap, list[GapEvent]] | None = None
+        # A gap that was being noted, or forgotten (None), when an earlier run failed, and what is to be told if it is.
+        self._noting: tuple[Gap | None, list[GapEvent]] | None = None
         self._is_short: Callable[[], bool] = lambda: False
         self.done = Visited()
 
@@ -174,16 +174,19 @@ class QueueVisit:
         events = self._closed(before, cursor) if is_other else []
         if before is None or (is_other and before.stray != gap.seqs.stop):
             events.append(self._event(GapEventKind.FOUND, gap))
-        self._noting = gap, events
-        if self._cursors.note_gap(cursor, gap):
-            self.done.events += events
-        self._noting = None
+        self._change_note(gap, events, lambda: self._cursors.note_gap(cursor, gap))
 
     def _forget(self, cursor: Cursor) -> None:
         """Forget the gap that is noted, and tell what became of it."""
         closed = self._closed(cursor.gap, cursor)
-        if self._cursors.note_gap(cursor, None):
-            self.done.events += closed
+        self._change_note(None, closed, lambda: self._cursors.note_gap(cursor, None))
+
+    def _change_note(self, gap: Gap | None, events: list[GapEvent], write: Callable[[], bool]) -> None:
+        """Write what gap is noted, and tell the events if it is; if there is no answer, the next run does."""
+        self._noting = gap, events
+        if write():
+            self.done.events += events
+        self._noting = None
 
     def _is_too_long(self, gap: Gap) -> bool:
         return length(gap.seqs) > self._max_gap
@@ -224,8 +227,7 @@ class QueueVisit:
                 self._stop_short()
             if reach.beyond is None and not reach.cursor.is_marked:
                 closed = self._closed(reach.cursor.gap, reach.cursor)
-                if self._cursors.set_waiting(reach.cursor, None):
-                    self.done.events += closed
+                self._change_note(None, closed, lambda: self._cursors.set_waiting(reach.cursor, None))
 
     def _stop_short(self) -> None:
         self.done.age, self.done.complete = 0.0, False

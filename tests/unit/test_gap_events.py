@@ -11,7 +11,7 @@ from stream_sort import GapEvent, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.testing.clock import MovableClock
 
 if TYPE_CHECKING:
-    from stream_sort.core.records import Tombstones
+    from stream_sort.core.records import Cursor, Tombstones
 
 Told = tuple[str, str, range, float]
 
@@ -302,3 +302,30 @@ def test_a_gap_that_was_given_up_in_a_sweep_that_could_not_move_the_cursor_is_no
         clock.move(60)
         sweeper.sweep()
     assert (names(listener), sorter.position("q")) == ([], 3)
+
+
+@pytest.mark.parametrize("method", ["set_waiting", "note_gap"])
+def test_a_gap_is_closed_although_the_reply_to_the_end_of_its_note_was_lost(
+    sorter: StreamSorter, sweeper: Sweeper, listener: Listener, method: str
+) -> None:
+    put(sorter, 0, 5)
+    if method == "note_gap":
+        # The queue stays marked as waiting behind a tombstone.
+        sorter.skip("q", [9])
+    sweeper.sweep()
+    sorter.withdraw("q", 5)
+    cursors = sorter.stores.cursors
+    write = getattr(cursors, method)
+
+    def lost(cursor: Cursor, change: Any) -> Any:
+        answer = write(cursor, change)
+        if change is not None:
+            return answer
+        setattr(cursors, method, write)
+        raise StoreUnavailable("no reply")
+
+    setattr(cursors, method, lost)
+    for _ in range(3):
+        assert sweeper.sweep().failed == []
+    assert names(listener) == [("found", range(1, 5)), ("closed", range(1, 5))]
+    assert getattr(cursors, method) == write
