@@ -120,17 +120,20 @@ class QueueVisit:
         return is_any
 
     def _fill(self, cursor: Cursor, gaps: list[Gap], reason: str) -> None:
-        self._tried = gaps
         seqs = chain.from_iterable(gap.seqs for gap in gaps)
         filled: set[int] = set()
-        while chunk := tuple(islice(seqs, TOMBSTONES_AT_ONCE)):
-            tombstones = Tombstones(self.queue, chunk, reason, cursor.position)
-            filled.update(self._items.skip(tombstones, self._sorter.clock()))
-        self._tried = []
-        for gap in gaps:
-            # What came in at the last moment is not given up.
-            if not filled.isdisjoint(gap.seqs):
-                self._tell(GapEventKind.GIVEN_UP, gap)
+        known: list[Gap] = []
+        try:
+            while chunk := tuple(islice(seqs, TOMBSTONES_AT_ONCE)):
+                known, self._tried = _split(gaps, chunk[0])
+                tombstones = Tombstones(self.queue, chunk, reason, cursor.position)
+                filled.update(self._items.skip(tombstones, self._sorter.clock()))
+            known, self._tried = gaps, []
+        finally:
+            for gap in known:
+                # What came in at the last moment is not given up.
+                if not filled.isdisjoint(gap.seqs):
+                    self._tell(GapEventKind.GIVEN_UP, gap)
 
     def _tell_tried(self) -> None:
         """Tell of what an earlier run filled before it failed; what is left of a gap is told when it is filled."""
@@ -266,6 +269,13 @@ class QueueVisit:
 
     def _is_due(self, gap: Gap, policy: GapPolicy) -> bool:
         return policy.skip_after is not None and self._now - gap.since >= policy.skip_after
+
+
+def _split(gaps: list[Gap], seq: int) -> tuple[list[Gap], list[Gap]]:
+    """Return what lies before a seq of gaps, and the rest of them."""
+    before = [replace(gap, seqs=range(gap.seqs.start, min(gap.seqs.stop, seq))) for gap in gaps if gap.seqs.start < seq]
+    rest = [replace(gap, seqs=range(max(gap.seqs.start, seq), gap.seqs.stop)) for gap in gaps if gap.seqs.stop > seq]
+    return before, rest
 
 
 def _up_to(gaps: Iterator[Gap], seqs: int) -> Iterator[Gap]:

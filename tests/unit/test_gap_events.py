@@ -329,3 +329,27 @@ def test_a_gap_is_closed_although_the_reply_to_the_end_of_its_note_was_lost(
         assert sweeper.sweep().failed == []
     assert names(listener) == [("found", range(1, 5)), ("closed", range(1, 5))]
     assert getattr(cursors, method) == write
+
+
+def test_what_was_given_up_before_a_throttle_that_lasts_is_told(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 50, 250)
+    clock.move(60)
+    items = sorter.stores.items
+    skip, calls = items.skip, []
+
+    def throttled(tombstones: Tombstones, now: float) -> Any:
+        calls.append(tombstones)
+        if len(calls) > 2:
+            throttle.setattr(items, "arrivals", unavailable)
+            unavailable()
+        return skip(tombstones, now)
+
+    with monkeypatch.context() as throttle:
+        throttle.setattr(items, "skip", throttled)
+        assert [queue for queue, _ in sweeper.sweep().failed] == ["q"]
+    assert names(listener) == [("given_up", range(1, 50)), ("given_up", range(51, 202))]
+    sweeper.sweep()
+    assert (names(listener), sorter.position("q")) == ([("given_up", range(202, 250))], 250)
