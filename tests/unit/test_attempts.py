@@ -365,6 +365,36 @@ def test_a_redrive_that_no_message_is_at_fault_for_is_no_attempt(office: Office,
     assert (consumer.redrive("q"), clerk.attempts) == (1, [1, 2, 2])
 
 
+def test_a_redrive_whose_failure_could_not_be_recorded_is_an_attempt(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(0)
+    consumer = office.hire(clerk, max_attempts=1, on_poison="dead_letter")
+    process(consumer)
+    store = office.interrupt(consumer)
+    # The first one notes the attempt.
+    store.after["settle"] = [lambda: store.before.update(settle=[fail])]
+    with pytest.raises(StoreUnavailable):
+        consumer.redrive("q")
+    assert [letter.attempts for letter in consumer.dead_letters()] == [2]
+    assert (consumer.redrive("q"), clerk.attempts) == (0, [1, 2, 3])
+
+
+def test_a_redrive_in_an_outage_that_could_not_be_recorded_either_is_no_attempt(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Clerk(poison={0}), max_attempts=1, on_poison="dead_letter")
+    process(consumer)
+
+    def handle(_: Batch) -> None:
+        store.before["settle"] = [fail]
+        raise TryLater("later")
+
+    later = office.hire(handle, on_poison="dead_letter")
+    store = office.interrupt(later)
+    with pytest.raises(StoreUnavailable):
+        later.redrive("q")
+    assert [letter.attempts for letter in consumer.dead_letters()] == [1]
+
+
 def lose_the_reply() -> None:
     """What happens when a write is done, and its answer is lost."""
     raise StoreUnavailable("the reply was lost")
