@@ -51,19 +51,20 @@ class Letters:
         no fault of the message is no attempt, and the note is taken back; should that fail, too, it is counted.
         """
         batch = self._batch(letter)
-        noted = replace(letter, attempts=letter.attempts + 1, error=under_way(last_error(letter.error)))
+        error_before, run = last_error(letter.error), self.desk.new_run()
+        noted = replace(letter, attempts=letter.attempts + 1, error=under_way(error_before), run=run)
         try:
             self._settle(letter, noted)
             error = self._try(noted, batch)
             if error is not None and is_blameless(error):
-                self._settle(noted, replace(letter, error=told(error)))
+                self._settle(noted, replace(letter, error=told(error), run=None))
         except (StoreUnavailable, StoreMisconfigured):
             with suppress(StreamSortError):
                 self._settle(noted, letter)
             raise
         if error is not None and not is_blameless(error):
             # Whether or not it can be recorded: the message was tried, and the note says so.
-            self._settle(noted, replace(noted, error=told(error)))
+            self._settle(noted, replace(noted, error=told(error), run=None))
         return error is None
 
     def _try(self, noted: DeadLetter, batch: Batch) -> Exception | None:

@@ -44,7 +44,10 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that a consumer gave up on; it stays in the items table. `discarded` is the reason, if it was."""
+    """A message that a consumer gave up on; it stays in the items table.
+
+    `discarded` is the reason, if it was; `run` names the redrive that is trying it, or died of it.
+    """
 
     queue: str
     seq: int
@@ -53,6 +56,7 @@ class DeadLetter:
     since: float
     next_try: None = None
     discarded: str | None = None
+    run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,17 @@ from typing import Any
 
 import pytest
 
-from stream_sort import Batch, CheckpointConflict, DeadLetter, InvalidInput, MissingItems, NotParked
-from tests.consumers import Clerk, Office, ends, fail_twice, wake
+from stream_sort import (
+    Batch,
+    CheckpointConflict,
+    DeadLetter,
+    InvalidInput,
+    MissingItems,
+    NotParked,
+    StoreUnavailable,
+)
+from stream_sort.letters import Letters
+from tests.consumers import Clerk, Office, ends, fail, fail_twice, wake
 
 
 @pytest.fixture
@@ -147,6 +156,21 @@ def test_two_redrives_at_once_end_in_one_of_them(office: Office) -> None:
     office.interrupt(consumer).before["settle"] = [lambda: other.redrive("q")]
     with pytest.raises(CheckpointConflict):
         consumer.redrive("q")
+    assert consumer.dead_letters() == []
+
+
+def test_a_redrive_takes_no_note_of_another_one_back(office: Office) -> None:
+    office.put(0)
+    consumer = give_up(office, Clerk(poison={0}), on_poison="dead_letter")
+    (letter,) = consumer.dead_letters()
+    store = office.interrupt(consumer)
+
+    def while_another_one_fails_to_note_its_own(_: Batch) -> None:
+        store.before["settle"] = [fail]
+        with pytest.raises(StoreUnavailable):
+            Letters(consumer._desk).redrive(letter)
+
+    assert office.hire(while_another_one_fails_to_note_its_own).redrive("q") == 1
     assert consumer.dead_letters() == []
 
 
