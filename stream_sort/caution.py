@@ -89,9 +89,13 @@ class Caution:
         return True
 
     def take_back(self) -> None:
-        """Nobody died: a store failed, which is no fault of the message. Should this fail, too, it is counted."""
+        """Nobody died: a store failed, which is no fault of the message. Should this fail, too, it is counted.
+
+        A precaution that was not answered is taken back, too: it may have been written.
+        """
         row = self._place.row
-        if row is not None and row.version == self._taken:
+        may_stand = any(is_precaution(doubted.parked) for doubted in self._place.in_doubt)
+        if row is not None and (may_stand or row.version == self._taken):
             with suppress(StreamSortError):
                 self._place.commit(row.seq, parked=row.parked)
 

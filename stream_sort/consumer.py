@@ -143,7 +143,8 @@ class Consumer:
         """Give up for good on a message that is dead, or on the one a queue is parked at; the queue then goes on.
 
         QueueDamaged for a queue that is parked because its tables are damaged: it has no message to give up, repair the
-        tables. One that others trimmed while this consumer was retired goes on behind what is trimmed.
+        tables. One that others trimmed while this consumer was retired goes on behind what is trimmed. InvalidInput for
+        a seq that is done: a checkpoint is never set back.
         """
         check_seq(seq)
         if not isinstance(reason, str) or not reason or not is_text(reason) or len(reason.encode()) > MAX_REASON:
@@ -219,6 +220,11 @@ class Consumer:
 
     def _pass_over(self, row: Checkpoint, parked: Parked, reason: str) -> bool:
         last = self._last_given_up(parked)
+        if last <= row.seq:
+            raise InvalidInput(
+                f"consumer {self.name!r}, queue {row.queue!r}: seq {last} is done, the checkpoint is {row.seq}; "
+                f"nothing was discarded. redrive({row.queue!r}) lets the queue go on"
+            )
         desk, now = self._desk, self._desk.clock()
         new = row.moved(last, desk.new_run(), now)
         letter = DeadLetter(row.queue, parked.seq, parked.error, parked.attempts, now, discarded=reason)

@@ -204,7 +204,7 @@ class Delivery:
         queue = self._wake.queue
         standing = self._desk.control.standing(row.consumer, queue)
         there = standing.checkpoint
-        if there is not None and (there.version, there.run) == (row.version, row.run):
+        if there is not None and there.is_write_of(row):
             raise hole(queue, missing, standing.cursor)
         self._place.give_way(there)
 
@@ -230,7 +230,7 @@ class Delivery:
         return self._fail(error, [seq for seq in batch.seqs if seq > done], alone=len(batch) == 1)
 
     def _start_over(self) -> bool:
-        """Somebody else got on. Who persists goes on from there: what failed here may be done, and counts no more."""
+        """Somebody else got on. Who persists goes on from there: tries of what may be done now count no more."""
         self._parking.tries = 0
         return self._place.goes_on
 

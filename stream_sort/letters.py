@@ -51,27 +51,31 @@ class Letters:
         no fault of the message is no attempt, and the note is taken back; should that fail, too, it is counted.
         """
         batch = self._batch(letter)
-        noted = replace(letter, attempts=letter.attempts + 1, error=under_way(last_error(letter.error)))
+        error_before, run = last_error(letter.error), self.desk.new_run()
+        noted = replace(letter, attempts=letter.attempts + 1, error=under_way(error_before), run=run)
         try:
             self._settle(letter, noted)
-            return self._try(letter, noted, batch)
+            error = self._try(noted, batch)
+            if error is not None and is_blameless(error):
+                self._settle(noted, replace(letter, error=told(error), run=None))
         except (StoreUnavailable, StoreMisconfigured):
             with suppress(StreamSortError):
                 self._settle(noted, letter)
             raise
+        if error is not None and not is_blameless(error):
+            # Whether or not it can be recorded: the message was tried, and the note says so.
+            self._settle(noted, replace(noted, error=told(error), run=None))
+        return error is None
 
-    def _try(self, letter: DeadLetter, noted: DeadLetter, batch: Batch) -> bool:
+    def _try(self, noted: DeadLetter, batch: Batch) -> Exception | None:
+        """Call the handler, and commit what it did; return what kept it from that."""
         verdict = verdict_of(self.desk.handler, batch)
-        error = verdict.error
-        if error is None:
+        if verdict.error is None:
             try:
                 self._settle(noted, None, verdict.effects)
             except (EffectRefused, TransactionTooLarge, TryLater) as refused:
-                error = refused
-        if error is not None:
-            attempts = letter.attempts if is_blameless(error) else noted.attempts
-            self._settle(noted, replace(letter, attempts=attempts, error=told(error)))
-        return error is None
+                return refused
+        return verdict.error
 
     def _settle(self, old: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> None:
         """Put `new` in the place of a letter; CheckpointConflict if somebody else changed it."""

@@ -51,13 +51,9 @@ class Parking:
         row, now = self._place.standing_row(), self._desk.clock()
         attempts = self.attempts(row, seq)
         if is_blameless(error):
-            goes_on = self._set_aside(parked_in_outage(row, seq, error, attempts, now))
-        else:
-            parked = parked_by(row, seq, error, attempts, now)
-            goes_on = self.give_up(parked) if attempts >= limit else self._set_aside(parked)
-        # Not before it is recorded: whoever cannot record it tries again.
-        self.tries, self._afresh = 0, False
-        return goes_on
+            return self._set_aside(parked_in_outage(row, seq, error, attempts, now))
+        parked = parked_by(row, seq, error, attempts, now)
+        return self.give_up(parked) if attempts >= limit else self._set_aside(parked)
 
     def give_up(self, parked: Parked) -> bool:
         """A message had its last attempt."""
@@ -99,7 +95,7 @@ class Parking:
     def _set_aside(self, parked: Parked, error: Exception | None = None) -> bool:
         """Park the queue; `error` is what the run then ends with, if it is not the handler's."""
         place = self._place
-        if not place.commit(place.standing_row().seq, parked=parked):
+        if not self._record(place.standing_row().seq, parked=parked):
             return place.goes_on
         place.served.parked, place.served.error = parked, error
         if parked.next_try is not None:
@@ -109,7 +105,17 @@ class Parking:
         return place.end("parked")
 
     def _bury(self, letter: DeadLetter) -> bool:
-        if self._place.commit(letter.seq, dead=letter):
+        if self._record(letter.seq, dead=letter):
             self._place.served.dead.append(letter)
             self._chunk.reset()
         return self._place.goes_on
+
+    def _record(self, seq: int, *, dead: DeadLetter | None = None, parked: Parked | None = None) -> bool:
+        """Commit what became of a message; False if somebody else got on instead.
+
+        The tries of this run are in the row then, or count no more, whatever fails later. Who cannot record them keeps
+        them.
+        """
+        is_recorded = self._place.commit(seq, dead=dead, parked=parked)
+        self.tries, self._afresh = 0, False
+        return is_recorded

@@ -39,6 +39,8 @@ class Place:
         self.moved_at = 0.0
         # What went wrong since the last commit: the error, the first message it kept back, the attempts it may take.
         self.trouble: tuple[Exception, int, float] | None = None
+        # Rows of ours whose writes were not answered, since the last answer: one of them may stand, or yet be written.
+        self.in_doubt: list[Checkpoint] = []
         self.served = Served(queue)
 
     def look(self, slot: int | None) -> Standing:
@@ -89,22 +91,29 @@ class Place:
         dead: DeadLetter | None = None,
         parked: Parked | None = None,
     ) -> bool:
-        """Move on, on condition that nobody else did; a write of our own that was sent twice is ours."""
+        """Move on, on condition that nobody else did; a write of our own that was sent twice is ours.
+
+        An unanswered one of ours that is found, and that got nobody on, is replaced.
+        """
         old = self.standing_row()
         new = old.moved(seq, self._run, self._desk.clock(), parked)
         commit = self._put(old, new, effects, dead)
         if commit.put(new):
-            self.row, self.trouble = new, None
+            self.row, self.trouble, self.in_doubt = new, None, []
             return True
-        self.give_way(commit.checkpoint)
+        there = commit.checkpoint
+        if there is not None and there.seq == old.seq and self._is_ours(there):
+            self.row, self.in_doubt = there, []
+            return self.commit(seq, effects, dead=dead, parked=parked)
+        self.give_way(there)
         return False
 
     def _put(self, old: Checkpoint, new: Checkpoint, effects: Sequence[Effect], dead: DeadLetter | None) -> Commit:
         """Write a row; if there is no answer, once more.
 
         If the first one was written, the second finds it and is that; if it is under way still, it finds the second and
-        changes nothing. Where neither is answered, later writes go by another name: what these wrote may yet be found,
-        and must not pass for theirs.
+        changes nothing. Where the second fails in whatever way, later writes go by another name: what these wrote may
+        yet be found, and must not pass for theirs.
         """
         try:
             return self._desk.control.commit(old, new, effects, dead)
@@ -112,17 +121,26 @@ class Place:
             with time_limit(lambda: 0.0):
                 try:
                     return self._desk.control.commit(old, new, effects, dead)
-                except StoreUnavailable:
+                except Exception:
+                    self.in_doubt.append(new)
                     self._run = self._desk.new_run()
                     raise
 
     def give_way(self, there: Checkpoint | None) -> None:
-        """Another run moved on: stop here, or go on from the row as it stands now, unless that is parked."""
-        self.row, self.is_stored = there, there is not None
-        if there is None or not self._persists:
+        """Another run moved on: stop here, or, if this one persists, go on from the row as it stands, unless parked.
+
+        So does a run that finds an unanswered write of its own: nobody else is at work on what is left. What went wrong
+        here counts no more: it may be done.
+        """
+        is_ours = there is not None and self._is_ours(there)
+        self.row, self.is_stored, self.trouble, self.in_doubt = there, there is not None, None, []
+        if there is None or not (self._persists or is_ours):
             self.end("overtaken", CheckpointConflict(self._desk.terms.name, self.served.queue))
         elif self.is_waiting():
             self.end("waiting")
+
+    def _is_ours(self, there: Checkpoint) -> bool:
+        return any(there.is_write_of(doubted) for doubted in self.in_doubt)
 
     def standing_row(self) -> Checkpoint:
         """The row; only of a queue that was looked at, and has one."""

@@ -60,8 +60,8 @@ class QueueVisit:
         self._first: int | None = None
         # Gaps that were being filled when an earlier run failed: it is not known which of them are.
         self._tried: list[Gap] = []
-        # A gap that was being noted when an earlier run failed, and what is to be told if it is.
-        self._noting: tuple[Gap, list[GapEvent]] | None = None
+        # A gap that was being noted, or forgotten (None), when an earlier run failed, and what is to be told if it is.
+        self._noting: tuple[Gap | None, list[GapEvent]] | None = None
         self._is_short: Callable[[], bool] = lambda: False
         self.done = Visited()
 
@@ -120,17 +120,20 @@ class QueueVisit:
         return is_any
 
     def _fill(self, cursor: Cursor, gaps: list[Gap], reason: str) -> None:
-        self._tried = gaps
         seqs = chain.from_iterable(gap.seqs for gap in gaps)
         filled: set[int] = set()
-        while chunk := tuple(islice(seqs, TOMBSTONES_AT_ONCE)):
-            tombstones = Tombstones(self.queue, chunk, reason, cursor.position)
-            filled.update(self._items.skip(tombstones, self._sorter.clock()))
-        self._tried = []
-        for gap in gaps:
-            # What came in at the last moment is not given up.
-            if not filled.isdisjoint(gap.seqs):
-                self._tell(GapEventKind.GIVEN_UP, gap)
+        known: list[Gap] = []
+        try:
+            while chunk := tuple(islice(seqs, TOMBSTONES_AT_ONCE)):
+                known, self._tried = _split(gaps, chunk[0])
+                tombstones = Tombstones(self.queue, chunk, reason, cursor.position)
+                filled.update(self._items.skip(tombstones, self._sorter.clock()))
+            known, self._tried = gaps, []
+        finally:
+            for gap in known:
+                # What came in at the last moment is not given up.
+                if not filled.isdisjoint(gap.seqs):
+                    self._tell(GapEventKind.GIVEN_UP, gap)
 
     def _tell_tried(self) -> None:
         """Tell of what an earlier run filled before it failed; what is left of a gap is told when it is filled."""
@@ -174,16 +177,19 @@ class QueueVisit:
         events = self._closed(before, cursor) if is_other else []
         if before is None or (is_other and before.stray != gap.seqs.stop):
             events.append(self._event(GapEventKind.FOUND, gap))
-        self._noting = gap, events
-        if self._cursors.note_gap(cursor, gap):
-            self.done.events += events
-        self._noting = None
+        self._change_note(gap, events, lambda: self._cursors.note_gap(cursor, gap))
 
     def _forget(self, cursor: Cursor) -> None:
         """Forget the gap that is noted, and tell what became of it."""
         closed = self._closed(cursor.gap, cursor)
-        if self._cursors.note_gap(cursor, None):
-            self.done.events += closed
+        self._change_note(None, closed, lambda: self._cursors.note_gap(cursor, None))
+
+    def _change_note(self, gap: Gap | None, events: list[GapEvent], write: Callable[[], bool]) -> None:
+        """Write what gap is noted, and tell the events if it is; if there is no answer, the next run does."""
+        self._noting = gap, events
+        if write():
+            self.done.events += events
+        self._noting = None
 
     def _is_too_long(self, gap: Gap) -> bool:
         return length(gap.seqs) > self._max_gap
@@ -224,8 +230,7 @@ class QueueVisit:
                 self._stop_short()
             if reach.beyond is None and not reach.cursor.is_marked:
                 closed = self._closed(reach.cursor.gap, reach.cursor)
-                if self._cursors.set_waiting(reach.cursor, None):
-                    self.done.events += closed
+                self._change_note(None, closed, lambda: self._cursors.set_waiting(reach.cursor, None))
 
     def _stop_short(self) -> None:
         self.done.age, self.done.complete = 0.0, False
@@ -240,7 +245,8 @@ class QueueVisit:
     def _closed(self, before: Gap | None, cursor: Cursor) -> list[GapEvent]:
         """Return what became of a gap that an earlier sweep noted; nothing if it was still there when this visit began.
 
-        It is gone if the queue moved over it, or if what waited beyond it was withdrawn.
+        It is gone if the queue moved over it, or if what waited beyond it was withdrawn. One that a policy gave up is
+        not closed: its slots show that, also where an earlier sweep filled them. A gap too long is never given up.
         """
         if before is None or self._first is None:
             return []
@@ -248,7 +254,9 @@ class QueueVisit:
         given_up = (event.seqs.start < end for event in self.done.events if event.kind is GapEventKind.GIVEN_UP)
         is_withdrawn = before.withdrawals != cursor.withdrawals and not any(given_up)
         is_gone = is_withdrawn or end <= self._first + 1
-        return [self._event(GapEventKind.CLOSED, before)] if is_gone else []
+        if not is_gone or (not self._is_too_long(before) and self._given_up(before)):
+            return []
+        return [self._event(GapEventKind.CLOSED, before)]
 
     def _tell(self, kind: GapEventKind, gap: Gap) -> None:
         self.done.events.append(self._event(kind, gap))
@@ -261,6 +269,13 @@ class QueueVisit:
 
     def _is_due(self, gap: Gap, policy: GapPolicy) -> bool:
         return policy.skip_after is not None and self._now - gap.since >= policy.skip_after
+
+
+def _split(gaps: list[Gap], seq: int) -> tuple[list[Gap], list[Gap]]:
+    """Return what lies before a seq of gaps, and the rest of them."""
+    before = [replace(gap, seqs=range(gap.seqs.start, min(gap.seqs.stop, seq))) for gap in gaps if gap.seqs.start < seq]
+    rest = [replace(gap, seqs=range(max(gap.seqs.start, seq), gap.seqs.stop)) for gap in gaps if gap.seqs.stop > seq]
+    return before, rest
 
 
 def _up_to(gaps: Iterator[Gap], seqs: int) -> Iterator[Gap]:

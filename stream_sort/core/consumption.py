@@ -44,7 +44,10 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that a consumer gave up on; it stays in the items table. `discarded` is the reason, if it was."""
+    """A message that a consumer gave up on; it stays in the items table.
+
+    `discarded` is the reason, if it was; `run` names the redrive that is trying it, or died of it.
+    """
 
     queue: str
     seq: int
@@ -53,6 +56,7 @@ class DeadLetter:
     since: float
     next_try: None = None
     discarded: str | None = None
+    run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,10 @@ class Checkpoint:
         after, through = max(ahead, key=lambda some: some[1] - some[0])
         return replace(row, replayed_after=after, replayed_through=through)
 
+    def is_write_of(self, other: Checkpoint) -> bool:
+        """Return True if both are one write: a version is written by one run only."""
+        return (self.version, self.run) == (other.version, other.run)
+
     def is_replay(self, through: int) -> bool:
         """Return True if the consumer has had everything from the checkpoint up to a seq, before it was reset."""
         after, end = self.replayed_after, self.replayed_through
@@ -133,8 +141,7 @@ class Commit:
 
     def put(self, new: Checkpoint) -> bool:
         """Whether `new` is in its place: a write whose reply was lost, and that was sent again, lost to itself."""
-        there = self.checkpoint
-        return self.won or (there is not None and (there.version, there.run) == (new.version, new.run))
+        return self.won or (self.checkpoint is not None and self.checkpoint.is_write_of(new))
 
 
 @dataclass(frozen=True, slots=True)

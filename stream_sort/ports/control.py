@@ -86,7 +86,7 @@ class ControlStore(Protocol):
     def settle(self, consumer: str, letter: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
         """Change a dead letter, or remove it when `new` is None.
 
-        10. Only if its attempts are those of `letter` and it is not discarded; False otherwise.
+        10. Only if its attempts and its run are those of `letter` and it is not discarded; False otherwise.
         11. Effects are written with it, all or none, with the errors of `commit`.
         """
 

@@ -123,7 +123,9 @@ class MemoryControlStore:
         with self._tables.lock:
             place = (consumer, letter.queue, letter.seq)
             there = self._control.dead.get(place)
-            if there is None or there.discarded is not None or there.attempts != letter.attempts:
+            if there is None or there.discarded is not None:
+                return False
+            if (there.attempts, there.run) != (letter.attempts, letter.run):
                 return False
             self._apply(letter.queue, effects)
             if new is None:

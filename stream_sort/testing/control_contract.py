@@ -205,6 +205,17 @@ class ControlStoreContract:
         assert bench.control.settle("billing", replace(LETTER, seq=6), None)
         assert bench.control.dead_letters_of("billing", "q") == []
 
+    def test_10_a_dead_letter_that_one_redrive_tries_is_settled_by_no_other_one(self, bench: ControlBench) -> None:
+        _bury(bench.control, LETTER)
+        noted, other = replace(LETTER, attempts=6, run="a"), replace(LETTER, attempts=6, run="b")
+        assert bench.control.settle("billing", LETTER, noted)
+        assert not bench.control.settle("billing", other, LETTER)
+        assert not bench.control.settle("billing", replace(noted, run=None), None)
+        assert bench.control.dead_letters_of("billing", "q") == [noted]
+        assert bench.control.settle("billing", noted, LETTER)
+        assert not bench.control.settle("billing", replace(LETTER, run="a"), None)
+        assert bench.control.dead_letters_of("billing", "q") == [LETTER]
+
     def test_11_effects_are_written_with_the_dead_letters_end_or_not_at_all(self, bench: ControlBench) -> None:
         _bury(bench.control, LETTER)
         assert not bench.control.settle("billing", replace(LETTER, attempts=1), None, bench.puts("b").effects)

@@ -365,6 +365,36 @@ def test_a_redrive_that_no_message_is_at_fault_for_is_no_attempt(office: Office,
     assert (consumer.redrive("q"), clerk.attempts) == (1, [1, 2, 2])
 
 
+def test_a_redrive_whose_failure_could_not_be_recorded_is_an_attempt(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(0)
+    consumer = office.hire(clerk, max_attempts=1, on_poison="dead_letter")
+    process(consumer)
+    store = office.interrupt(consumer)
+    # The first one notes the attempt.
+    store.after["settle"] = [lambda: store.before.update(settle=[fail])]
+    with pytest.raises(StoreUnavailable):
+        consumer.redrive("q")
+    assert [letter.attempts for letter in consumer.dead_letters()] == [2]
+    assert (consumer.redrive("q"), clerk.attempts) == (0, [1, 2, 3])
+
+
+def test_a_redrive_in_an_outage_that_could_not_be_recorded_either_is_no_attempt(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Clerk(poison={0}), max_attempts=1, on_poison="dead_letter")
+    process(consumer)
+
+    def handle(_: Batch) -> None:
+        store.before["settle"] = [fail]
+        raise TryLater("later")
+
+    later = office.hire(handle, on_poison="dead_letter")
+    store = office.interrupt(later)
+    with pytest.raises(StoreUnavailable):
+        later.redrive("q")
+    assert [letter.attempts for letter in consumer.dead_letters()] == [1]
+
+
 def lose_the_reply() -> None:
     """What happens when a write is done, and its answer is lost."""
     raise StoreUnavailable("the reply was lost")
@@ -437,8 +467,50 @@ def test_a_reply_that_was_lost_twice_is_not_taken_for_a_parked_queue(office: Off
 
     consumer = office.hire(handle)
     store = office.interrupt(consumer)
-    assert ends(wake(consumer)) == ["overtaken"]
+    assert ends(wake(consumer)) == ["done"]
     assert (tries, consumer.checkpoint("q"), consumer.parked()) == ([1, 2], 0, [])
+
+
+def test_what_is_behind_a_commit_whose_reply_was_lost_twice_does_not_sleep(office: Office) -> None:
+    office.put(*range(5))
+    tries: list[tuple[int, ...]] = []
+
+    def handle(batch: Batch) -> None:
+        tries.append(batch.seqs)
+        if tries == [(0,)]:
+            raise ValueError("the first time")
+        if tries == [(0,), (0,)]:
+            store.after["commit"] = fail_twice(store)
+
+    consumer = office.hire(handle, batch_size=1)
+    store = office.interrupt(consumer)
+    assert ends(wake(consumer)) == ["done"]
+    assert tries == [(0,), (0,), (1,), (2,), (3,), (4,)]
+
+
+@pytest.mark.parametrize(("max_attempts", "poison"), [(1, set()), (1, {0}), (2, {0})])
+def test_a_note_that_was_written_and_twice_not_answered_is_no_attempt(
+    office: Office, max_attempts: int, poison: set[int]
+) -> None:
+    office.put(0)
+    clerk = Clerk(poison=poison)
+    consumer = office.hire(clerk, max_attempts=max_attempts, on_poison="dead_letter")
+    store = office.interrupt(consumer)
+    store.after["commit"] = fail_twice(store)
+    for _ in range(6):
+        process(consumer)
+        office.clock.move(HOUR)
+    assert clerk.attempts == (list(range(1, max_attempts + 1)) if poison else [1])
+    assert [letter.attempts for letter in consumer.dead_letters()] == [max_attempts] * len(poison)
+
+
+def test_a_note_that_may_have_been_written_is_taken_back_at_once(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Clerk(), max_attempts=1)
+    store = office.interrupt(consumer)
+    store.after["commit"] = fail_twice(store)
+    assert ends(wake(consumer)) == ["failed"]
+    assert consumer.parked() == []
 
 
 def test_a_redrive_whose_note_got_no_reply_is_no_attempt(office: Office) -> None:

@@ -130,3 +130,18 @@ def test_a_bug_in_one_queue_stops_no_redrive_of_the_others(office: Office) -> No
     (failed,) = done.failed
     assert failed["queue"] == "worse"
     assert failed["error"].startswith("InternalError: queue 'worse': unexpected KeyError")
+
+
+def test_a_waker_with_a_bug_makes_no_attempt_count_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    office, clerk = Office(), Clerk(poison={0})
+    office.put(0)
+
+    def raises(*_: Any) -> None:
+        raise KeyError("nobody thought of this")
+
+    monkeypatch.setattr(office.waker, "wake", raises)
+    consumer = office.hire(clerk, max_attempts=5, on_poison="dead_letter")
+    for _ in range(6):
+        wake(consumer)
+        office.clock.move(3_600)
+    assert (clerk.attempts, [one.attempts for one in consumer.dead_letters()]) == ([1, 2, 3, 4, 5], [5])

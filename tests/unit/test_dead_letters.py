@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from stream_sort import Batch, CheckpointConflict, DeadLetter, MissingItems, NotParked
-from tests.consumers import Clerk, Office, ends, fail_twice, wake
+from stream_sort import (
+    Batch,
+    CheckpointConflict,
+    DeadLetter,
+    InvalidInput,
+    MissingItems,
+    NotParked,
+    StoreUnavailable,
+)
+from stream_sort.letters import Letters
+from tests.consumers import Clerk, Office, ends, fail, fail_twice, wake
 
 
 @pytest.fixture
@@ -149,6 +159,21 @@ def test_two_redrives_at_once_end_in_one_of_them(office: Office) -> None:
     assert consumer.dead_letters() == []
 
 
+def test_a_redrive_takes_no_note_of_another_one_back(office: Office) -> None:
+    office.put(0)
+    consumer = give_up(office, Clerk(poison={0}), on_poison="dead_letter")
+    (letter,) = consumer.dead_letters()
+    store = office.interrupt(consumer)
+
+    def while_another_one_fails_to_note_its_own(_: Batch) -> None:
+        store.before["settle"] = [fail]
+        with pytest.raises(StoreUnavailable):
+            Letters(consumer._desk).redrive(letter)
+
+    assert office.hire(while_another_one_fails_to_note_its_own).redrive("q") == 1
+    assert consumer.dead_letters() == []
+
+
 def test_a_dead_letter_whose_item_is_gone_is_named(office: Office) -> None:
     office.put(0, 1)
     consumer = give_up(office, Clerk(poison={0}), on_poison="dead_letter")
@@ -201,6 +226,22 @@ def test_discard_of_a_queue_that_goes_on_meanwhile_is_refused(office: Office) ->
     with pytest.raises(CheckpointConflict):
         consumer.discard("q", 0, "too late")
     assert clerk.seqs() == [0, 1]
+
+
+def test_i3_discard_sets_no_checkpoint_back(office: Office) -> None:
+    clerk = Clerk(poison={3})
+    office.put(*range(5))
+    consumer = give_up(office, clerk)
+    control, row = office.sorter.stores.control("Control"), office.row()
+    assert row is not None
+    assert row.parked is not None
+    # A row that an earlier version left: parked at what was delivered meanwhile.
+    control.commit(row, row.moved(2, "earlier", office.clock(), replace(row.parked, seq=0)))
+    with pytest.raises(InvalidInput, match="the checkpoint is 2"):
+        consumer.discard("q", 0, "as parked says")
+    assert consumer.checkpoint("q") == 2
+    clerk.poison.clear()
+    assert (consumer.redrive("q"), consumer.parked()) == (2, [])
 
 
 @pytest.mark.parametrize("seq", [None, 0, 7])

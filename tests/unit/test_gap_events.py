@@ -11,7 +11,7 @@ from stream_sort import GapEvent, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.testing.clock import MovableClock
 
 if TYPE_CHECKING:
-    from stream_sort.core.records import Tombstones
+    from stream_sort.core.records import Cursor, Tombstones
 
 Told = tuple[str, str, range, float]
 
@@ -281,3 +281,75 @@ def test_a_gap_is_given_up_once_although_a_writer_moves_on_before_its_note_is_go
         sweeper.sweep()
         clock.move(60)
     assert [name for name in names(listener) if name[0] == "given_up"] == [("given_up", range(1, 5))]
+
+
+def unavailable(*_: Any) -> Any:
+    raise StoreUnavailable("throttled")
+
+
+def test_a_gap_that_was_given_up_in_a_sweep_that_could_not_move_the_cursor_is_not_closed(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 3)
+    sweeper.sweep()
+    clock.move(60)
+    with monkeypatch.context() as throttle:
+        throttle.setattr(sorter.stores.cursors, "move", unavailable)
+        sweeper.sweep()
+    assert names(listener) == [("found", range(1, 3)), ("given_up", range(1, 3))]
+    for _ in range(3):
+        clock.move(60)
+        sweeper.sweep()
+    assert (names(listener), sorter.position("q")) == ([], 3)
+
+
+@pytest.mark.parametrize("method", ["set_waiting", "note_gap"])
+def test_a_gap_is_closed_although_the_reply_to_the_end_of_its_note_was_lost(
+    sorter: StreamSorter, sweeper: Sweeper, listener: Listener, method: str
+) -> None:
+    put(sorter, 0, 5)
+    if method == "note_gap":
+        # The queue stays marked as waiting behind a tombstone.
+        sorter.skip("q", [9])
+    sweeper.sweep()
+    sorter.withdraw("q", 5)
+    cursors = sorter.stores.cursors
+    write = getattr(cursors, method)
+
+    def lost(cursor: Cursor, change: Any) -> Any:
+        answer = write(cursor, change)
+        if change is not None:
+            return answer
+        setattr(cursors, method, write)
+        raise StoreUnavailable("no reply")
+
+    setattr(cursors, method, lost)
+    for _ in range(3):
+        assert sweeper.sweep().failed == []
+    assert names(listener) == [("found", range(1, 5)), ("closed", range(1, 5))]
+    assert getattr(cursors, method) == write
+
+
+def test_what_was_given_up_before_a_throttle_that_lasts_is_told(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 50, 250)
+    clock.move(60)
+    items = sorter.stores.items
+    skip, calls = items.skip, []
+
+    def throttled(tombstones: Tombstones, now: float) -> Any:
+        calls.append(tombstones)
+        if len(calls) > 2:
+            throttle.setattr(items, "arrivals", unavailable)
+            unavailable()
+        return skip(tombstones, now)
+
+    with monkeypatch.context() as throttle:
+        throttle.setattr(items, "skip", throttled)
+        assert [queue for queue, _ in sweeper.sweep().failed] == ["q"]
+    assert names(listener) == [("given_up", range(1, 50)), ("given_up", range(51, 202))]
+    sweeper.sweep()
+    assert (names(listener), sorter.position("q")) == ([("given_up", range(202, 250))], 250)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from stream_sort import OrderedConsumer
     from stream_sort.core.consumption import Standing
 
+RUN = 60.0
+
 
 @pytest.fixture
 def office() -> Office:
@@ -87,6 +89,26 @@ def test_a_redrive_that_was_overtaken_raises_no_false_alarm(office: Office) -> N
     store.after["standing"] = [lambda: store.after.update(standing=[redriven_elsewhere])]
     assert consumer.redrive("q") == 0
     assert (consumer.checkpoint("q"), consumer.parked()) == (2, [])
+
+
+def test_a_redrive_that_was_overtaken_parks_no_message_that_the_other_run_delivered(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.put(*range(6))
+    consumer = office.hire(clerk, batch_size=1)
+    wake(consumer)
+    left = [RUN]
+
+    def redriven_elsewhere() -> None:
+        office.hire(Clerk()).catch_up("q", force=True)
+        office.put(6)
+        left[0] = 0.0
+
+    store = office.interrupt(consumer)
+    # The second note is that of the second try: what failed at the first one is to be recorded still.
+    store.after["commit"] = [lambda: store.before.update(commit=[redriven_elsewhere])]
+    assert consumer.redrive("q", time_left=lambda: left[0]) == 0
+    assert (consumer.checkpoint("q"), consumer.parked()) == (5, [])
+    assert office.waker.sent[-1] == ("q", 0.0)
 
 
 def test_a_dead_letter_that_another_run_redrove_before_it_was_trimmed_is_a_conflict_and_no_loss(office: Office) -> None:

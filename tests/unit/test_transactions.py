@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -100,6 +101,42 @@ def test_i4_a_commit_whose_reply_was_lost_is_known_to_be_done(office: Office) ->
     office.interrupt(consumer).after["commit"] = [fail]
     assert ends(wake(consumer)) == ["done"]
     assert happened(office) == ["0", "1"]
+
+
+class LateThenRefused:
+    """A control table whose first transaction is not answered, and the next one refused; then the first one lands."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self._late: tuple[Any, ...] = ()
+        self._transactions = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def commit(self, old: Any, new: Any, effects: Any = (), dead: Any = None) -> Any:
+        self._transactions += bool(effects)
+        if effects and self._transactions == 1:
+            self._late = (old, new, effects, dead)
+            fail()
+        if effects and self._transactions == 2:
+            raise EffectRefused("q", ["Put on table 'Effects'"])
+        if self._late:
+            late, self._late = self._late, ()
+            assert self._store.commit(*late).won
+        return self._store.commit(old, new, effects, dead)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_i4_effects_happen_once_although_they_land_after_a_second_write_was_refused(
+    office: Office, batch_size: int
+) -> None:
+    office.put(*range(4))
+    consumer = office.hire(writes, batch_size=batch_size)
+    late = LateThenRefused(consumer._desk.control)
+    consumer._desk = replace(consumer._desk, control=late)  # type: ignore[arg-type]
+    wake(consumer)
+    assert (happened(office), consumer.parked()) == (["0", "1", "2", "3"], [])
 
 
 def test_effects_of_a_failed_handler_do_not_happen(office: Office) -> None:

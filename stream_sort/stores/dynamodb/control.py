@@ -133,12 +133,14 @@ class DynamoControlStore:
     def settle(self, consumer: str, letter: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
         """See ControlStore."""
         kind = rows.DeadLetterRow
-        attempts_are_old = (kind.attempts == letter.attempts) & kind.discarded.does_not_exist()
+        attempts_are_old, is_kept = kind.attempts == letter.attempts, kind.discarded.does_not_exist()
+        run_is_old = kind.run.does_not_exist() if letter.run is None else kind.run == letter.run
+        is_as_read = attempts_are_old & run_is_old & is_kept
         if new is not None:
-            action = self._put_action(_letter_row(consumer, new), attempts_are_old)
+            action = self._put_action(_letter_row(consumer, new), is_as_read)
         else:
             key = rows.key_of(*rows.place_of(consumer, letter.queue, letter.seq))
-            action = {"Delete": {"TableName": self._table, "Key": key, **rows.condition_of(attempts_are_old)}}
+            action = {"Delete": {"TableName": self._table, "Key": key, **rows.condition_of(is_as_read)}}
         return not transact(self._calls, self._table, [action], letter.queue, effects).refused
 
     def register(self, subscription: Subscription) -> Subscription:

@@ -129,6 +129,7 @@ class DeadLetterRow(ControlRow):
     attempts = NumberAttribute()
     since = NumberAttribute()
     discarded = UnicodeAttribute(null=True)
+    run = UnicodeAttribute(null=True)
 
     @classmethod
     def of(cls, consumer: str, letter: DeadLetter) -> DeadLetterRow:
@@ -142,6 +143,7 @@ class DeadLetterRow(ControlRow):
             attempts=letter.attempts,
             since=_millis(letter.since),
             discarded=letter.discarded,
+            run=letter.run,
         )
         if letter.discarded is None:
             row.listing, row.listed_at = dead_listing(consumer), row.since
@@ -151,7 +153,7 @@ class DeadLetterRow(ControlRow):
         """The dead letter of a row."""
         since = _seconds(self.since) or 0.0
         attempts, discarded = int(self.attempts), self.discarded
-        return DeadLetter(self.queue, int(self.seq), self.error, attempts, since, discarded=discarded)
+        return DeadLetter(self.queue, int(self.seq), self.error, attempts, since, discarded=discarded, run=self.run)
 
 
 class ConsumerRow(ControlRow):
