@@ -90,8 +90,9 @@ test: setup .java .browser ## Run all tests
 	$(RUN) pytest $(ALONE) || failed=1; \
 	exit $$failed
 
-test-quick: setup ## Run what needs no AWS, local or emulated by a server: the inner loop
-	$(RUN) pytest -q -n logical tests/unit tests/properties tests/contract -k "not OnMoto and not OnMiniStack"
+test-quick: setup ## Run what needs no AWS and little time, properties with few examples: the inner loop
+	HYPOTHESIS_PROFILE=quick $(RUN) pytest -q -n logical tests/unit tests/properties tests/contract \
+	    -m "not moto and not ministack and not slow" -k "not OnMoto"
 
 lint: setup ## Check style, types and import rules
 	$(RUN) ruff check .

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SPARK = "tests/spark/"
+EMULATED = {"ministack": "ministack", "client": "moto"}
 # They are begun first.
 LONGEST = ("spark", "local_stack", "simulation", "functional")
 
@@ -35,6 +36,7 @@ class Tables(NamedTuple):
 
 # Nothing random decides whether the suite passes: `make fuzz` and `make soak` explore, or HYPOTHESIS_PROFILE=default.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=20)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
@@ -48,8 +50,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rooms = {item: item.path.relative_to(HERE).parts[0] for item in items}
     items.sort(key=lambda item: LONGEST.index(rooms[item]) if rooms[item] in LONGEST else len(LONGEST))
     for item in items:
-        if "ministack" in getattr(item, "fixturenames", ()):
-            item.add_marker("ministack")
+        for fixture, mark in EMULATED.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
 
 
 class OneSpark(LoadFileScheduling):

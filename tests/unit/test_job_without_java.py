@@ -15,6 +15,8 @@ from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Range
 from tests.unit.slot_rows import slots
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = Path(__file__).parents[2] / "spark"
 TABLES = ["--items-table", "Items", "--cursor-table", "Cursor", "--region", "us-east-1"]
 

@@ -153,6 +153,7 @@ def test_what_a_broken_source_gave_before_is_stored() -> None:
     assert sorter.position("q") == 3
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_messages() -> None:
     sorter = StreamSorter.in_memory()
     sorter.put(message(0))

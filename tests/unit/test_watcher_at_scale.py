@@ -15,6 +15,8 @@ from stream_sort.testing.clock import MovableClock
 from stream_sort.watcher import Watcher
 from tests.unit.wire_tables import WireTables
 
+pytestmark = pytest.mark.slow
+
 QUEUES, ACTIVE = 200_000, 2_000
 NOW = 1_700_000_000.0
 LONG_AGO = NOW - 40 * 86_400
