@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.local.amends import make_amends
+from stream_sort.local.builds import build
 from stream_sort.local.parameters import known_parameters
 from stream_sort.local.process_code import ProcessCode, put_code
 from stream_sort.local.project import HandlerFile, project_root
@@ -39,7 +40,10 @@ def deploy(
     parameters = usual_parameters() | record.parameters | ({"Handler": file.reference} if file else {})
     code = ProcessCode.of(home)
     if before is None or before.sources != sources or not code.is_built:
-        _build_and_deploy(Sam(project_root(), home / "build", aws.url, home / "sam.log"), aws, report, parameters, file)
+        sam = Sam(project_root(), home / "build", aws.url, home / "sam.log")
+        build(sam, sources, report)
+        code.put_handler(file)
+        _deploy(sam, aws, parameters, report)
     # After sam, too: what was put in without it may have hidden from sam that the code is another one.
     is_other = before is not None and (before.sources, before.digest) != (sources, digest)
     # Tried before anything is changed, and put in when nothing can be refused any more.
@@ -68,12 +72,7 @@ def usual_parameters() -> dict[str, str]:
     return {name: parameter.default for name, parameter in known_parameters().items()} | LOCAL_PARAMETERS
 
 
-def _build_and_deploy(
-    sam: Sam, aws: MiniStack, report: Callable[[str], None], parameters: Mapping[str, str], file: HandlerFile | None
-) -> None:
-    report("building the layer and the functions (sam build)")
-    sam.build()
-    ProcessCode.of(sam.build_dir.parent).put_handler(file)
+def _deploy(sam: Sam, aws: MiniStack, parameters: Mapping[str, str], report: Callable[[str], None]) -> None:
     report("deploying template.yaml (sam deploy)")
     with closing(aws.client("s3")) as s3:
         # Not sam's --resolve-s3: it makes the bucket by a stack of its own, and waits long for that.

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.functional.command_line import example_of
+from tests.local_stack.commands import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.ministack
 
 # The example of its help, which is a small one.
-COMMAND = [sys.executable, "-c", "from stream_sort.cli.app import main; main()", *example_of("demo")]
+WORDS = example_of("demo")
 
 
-def start(home: Path, *, as_json: bool = False) -> subprocess.Popen[str]:
+def start(home: Path, *, as_json: bool = False, builds: Path | None = None) -> subprocess.Popen[str]:
     """Start the demo with a temporary directory of its own, so that what it leaves behind can be seen."""
     return subprocess.Popen(
-        [*COMMAND, "--json"] if as_json else COMMAND,
+        command(*WORDS, *(["--json"] if as_json else []), builds=builds),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE if as_json else subprocess.STDOUT,
         text=True,
@@ -36,6 +36,12 @@ def start(home: Path, *, as_json: bool = False) -> subprocess.Popen[str]:
         # A suite that runs in the background ignores Ctrl-C, and its children would too.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # no threads here
     )
+
+
+@pytest.fixture
+def builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where nothing was built before."""
+    return tmp_path_factory.mktemp("builds")
 
 
 def left_behind(home: Path) -> list[str]:
@@ -92,8 +98,8 @@ def test_the_demo_ends_with_a_verdict_that_it_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["sam build", "writers at once"])
-def test_ctrl_c_ends_the_demo_and_its_local_aws(tmp_path: Path, when: str) -> None:
-    demo = start(tmp_path)
+def test_ctrl_c_ends_the_demo_and_its_local_aws(tmp_path: Path, builds: Path, when: str) -> None:
+    demo = start(tmp_path, builds=builds)
     read_until(demo, when)
     time.sleep(0.5)
     assert left_behind(tmp_path) != []
@@ -105,8 +111,8 @@ def test_ctrl_c_ends_the_demo_and_its_local_aws(tmp_path: Path, when: str) -> No
     assert left_behind(tmp_path) == []
 
 
-def test_a_killed_demo_leaves_no_local_aws_behind(tmp_path: Path) -> None:
-    demo = start(tmp_path)
+def test_a_killed_demo_leaves_no_local_aws_behind(tmp_path: Path, builds: Path) -> None:
+    demo = start(tmp_path, builds=builds)
     read_until(demo, "sam build")
     demo.kill()
     demo.communicate()

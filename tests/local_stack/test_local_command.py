@@ -9,11 +9,11 @@ import shlex
 import signal
 import socket
 import subprocess
-import sys
 import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +21,7 @@ import pytest
 from stream_sort.local.readable_logs import STEPS
 from stream_sort.local.stack import LocalStack
 from tests.functional.command_line import example_of
+from tests.local_stack.commands import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.ministack
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-c", "from stream_sort.cli.app import main; main()", "local"]
 MESSAGES = [{"queue": "ada", "seq": seq} for seq in (2, 0, 1)]
 HANDLER = """
 import json
@@ -40,9 +40,9 @@ def handle(batch):
 """
 
 
-def start(*words: str, home: Path) -> subprocess.Popen[str]:
+def start(*words: str, home: Path, builds: Path | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*COMMAND, *words, "--home", str(home)],
+        command("local", *words, "--home", str(home), builds=builds),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -307,14 +307,15 @@ def test_ctrl_c_takes_back_what_up_started(tmp_path: Path) -> None:
 
 def stopped_while_building(*words: str, home: Path) -> str:
     """What the command says when Ctrl-C is pressed."""
-    command = start(*words, home=home)
-    assert command.stderr is not None
-    for line in command.stderr:
-        if "sam build" in line:
-            break
-    time.sleep(1)
-    assert left_behind(home) != []
-    command.send_signal(signal.SIGINT)
-    out, err = command.communicate(timeout=60)
-    assert command.returncode == 130, out + err
+    with TemporaryDirectory() as builds:
+        building = start(*words, home=home, builds=Path(builds))
+        assert building.stderr is not None
+        for line in building.stderr:
+            if "sam build" in line:
+                break
+        time.sleep(1)
+        assert left_behind(home) != []
+        building.send_signal(signal.SIGINT)
+        out, err = building.communicate(timeout=60)
+    assert building.returncode == 130, out + err
     return err
