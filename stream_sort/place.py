@@ -112,19 +112,19 @@ class Place:
         """Write a row; if there is no answer, once more.
 
         If the first one was written, the second finds it and is that; if it is under way still, it finds the second and
-        changes nothing. Where the second fails in whatever way, later writes go by another name: what these wrote may
-        yet be found, and must not pass for theirs.
+        changes nothing. Where it fails in whatever way, later writes go by another name: what was written may yet be
+        found, be it by a try within one call, and must not pass for theirs.
         """
         try:
-            return self._desk.control.commit(old, new, effects, dead)
-        except StoreUnavailable:
-            with time_limit(lambda: 0.0):
-                try:
+            try:
+                return self._desk.control.commit(old, new, effects, dead)
+            except StoreUnavailable:
+                with time_limit(lambda: 0.0):
                     return self._desk.control.commit(old, new, effects, dead)
-                except Exception:
-                    self.in_doubt.append(new)
-                    self._run = self._desk.new_run()
-                    raise
+        except Exception:
+            self.in_doubt.append(new)
+            self._run = self._desk.new_run()
+            raise
 
     def give_way(self, there: Checkpoint | None) -> None:
         """Another run moved on: stop here, or, if this one persists, go on from the row as it stands, unless parked.

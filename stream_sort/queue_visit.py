@@ -46,8 +46,8 @@ class Visited:
 class QueueVisit:
     """One visit to one queue. Stopped anywhere, it leaves a state from which the next one goes on.
 
-    One that failed may be run again: what it did before stays told, and is told once. What is never run again, because
-    its process died, is told by nobody: the slots tell it.
+    One that failed may be run again: what it did before stays told, and is told once. What got no answer is told by
+    nobody if it is not run again, or fails again: the slots tell it.
     """
 
     def __init__(self, sorter: Sorter, queue: str, now: float, max_gap: int) -> None:
@@ -81,7 +81,7 @@ class QueueVisit:
             cursor = reach.cursor
             if reach.beyond is None or not reach.complete:
                 break
-            policy = cursor.policy or self._sorter.options.gap_policy
+            policy = self._policy(cursor)
             walk = self._walk(cursor, policy)
             known = self._known(cursor, range(cursor.position + 1, reach.beyond), policy)
             if known is not None or not self._give_up(cursor, walk, policy):
@@ -142,8 +142,10 @@ class QueueVisit:
 
     def _given_up(self, gap: Gap) -> list[GapEvent]:
         """Return the seqs of a gap that a policy gave up, as their slots show."""
-        filled = (slot.seq for slot in self._slots(gap.seqs) if (slot.skipped or "").startswith(REASON))
-        return [self._event(GapEventKind.GIVEN_UP, replace(gap, seqs=seqs)) for seqs in runs_of(filled)]
+        return [self._event(GapEventKind.GIVEN_UP, replace(gap, seqs=seqs)) for seqs in runs_of(self._filled(gap))]
+
+    def _filled(self, gap: Gap) -> Iterator[int]:
+        return (slot.seq for slot in self._slots(gap.seqs) if (slot.skipped or "").startswith(REASON))
 
     def _slots(self, seqs: range) -> Iterator[Item]:
         after, more = seqs.start - 1, True
@@ -245,18 +247,20 @@ class QueueVisit:
     def _closed(self, before: Gap | None, cursor: Cursor) -> list[GapEvent]:
         """Return what became of a gap that an earlier sweep noted; nothing if it was still there when this visit began.
 
-        It is gone if the queue moved over it, or if what waited beyond it was withdrawn. One that a policy gave up is
-        not closed: its slots show that, also where an earlier sweep filled them. A gap too long is never given up.
+        It is gone if the queue moved over it, or if what waited beyond it was withdrawn. What a policy gave up of it is
+        not closed: the slots show that, also where an earlier sweep filled them.
         """
         if before is None or self._first is None:
             return []
         end = before.seqs.stop
         given_up = (event.seqs.start < end for event in self.done.events if event.kind is GapEventKind.GIVEN_UP)
         is_withdrawn = before.withdrawals != cursor.withdrawals and not any(given_up)
-        is_gone = is_withdrawn or end <= self._first + 1
-        if not is_gone or (not self._is_too_long(before) and self._given_up(before)):
+        if not is_withdrawn and end > self._first + 1:
             return []
-        return [self._event(GapEventKind.CLOSED, before)]
+        may_be_filled = self._is_due(before, self._policy(cursor)) and not self._is_too_long(before)
+        filled = set(self._filled(before)) if may_be_filled else set()
+        closed = runs_of(seq for seq in before.seqs if seq not in filled) if filled else [before.seqs]
+        return [self._event(GapEventKind.CLOSED, replace(before, seqs=seqs)) for seqs in closed]
 
     def _tell(self, kind: GapEventKind, gap: Gap) -> None:
         self.done.events.append(self._event(kind, gap))
@@ -266,6 +270,9 @@ class QueueVisit:
 
     def _age(self, gap: Gap) -> float:
         return max(0.0, self._now - gap.since)
+
+    def _policy(self, cursor: Cursor) -> GapPolicy:
+        return cursor.policy or self._sorter.options.gap_policy
 
     def _is_due(self, gap: Gap, policy: GapPolicy) -> bool:
         return policy.skip_after is not None and self._now - gap.since >= policy.skip_after

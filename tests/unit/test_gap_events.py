@@ -353,3 +353,38 @@ def test_what_was_given_up_before_a_throttle_that_lasts_is_told(
     assert names(listener) == [("given_up", range(1, 50)), ("given_up", range(51, 202))]
     sweeper.sweep()
     assert (names(listener), sorter.position("q")) == ([("given_up", range(202, 250))], 250)
+
+
+def test_what_came_of_a_gap_that_was_given_up_in_part_is_closed(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 250)
+    sweeper.sweep()
+    clock.move(60)
+    items = sorter.stores.items
+    skip, calls = items.skip, []
+
+    def throttled(tombstones: Tombstones, now: float) -> Any:
+        calls.append(tombstones)
+        return unavailable() if len(calls) > 1 else skip(tombstones, now)
+
+    with monkeypatch.context() as throttle:
+        throttle.setattr(items, "skip", throttled)
+        sweeper.sweep()
+    put(sorter, *range(101, 250))
+    clock.move(60)
+    sweeper.sweep()
+    told = [("found", range(1, 250)), ("given_up", range(1, 101)), ("closed", range(101, 250))]
+    assert (names(listener), sorter.position("q")) == (told, 250)
+
+
+def test_a_closed_gap_that_no_policy_can_have_given_up_costs_no_read(
+    sorter: StreamSorter, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(sorter, 0, 3)
+    sweeper.sweep()
+    put(sorter, 1, 2)
+    monkeypatch.setattr(sorter.stores.items, "arrivals", unavailable)
+    assert sweeper.sweep().failed == []
+    assert names(listener) == [("found", range(1, 3)), ("closed", range(1, 3))]
