@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
 
+from stream_sort.sorter import Options
 from stream_sort.testing.simulation import runs
 from stream_sort.testing.simulation.calls import Call, Recorder
 from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
+from stream_sort.testing.simulation.operations import Attempt, Operation
+from stream_sort.testing.simulation.process import Process, Program
 from stream_sort.testing.simulation.runs import Ended, ReplayedRun, SuspendedRun
 from stream_sort.testing.simulation.simulator import simulate
+from stream_sort.testing.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,3 +73,13 @@ def test_a_run_that_is_dropped_reaches_no_call_any_more() -> None:
     assert run.go_on() == Call("items", "first", ())
     del run
     assert reached == ["unwound", "to its end"]
+
+
+def test_a_process_that_is_killed_in_the_middle_of_a_call_leaves_nothing_in_memory() -> None:
+    world = World()
+    process = Process("writer", Program(Options(in_flight=1), ("q",)), world.clock)
+    process.begin(Attempt(1, Operation("put", messages=({"queue": "q", "seq": 0},))))
+    assert process.flight is not None
+    suspended = weakref.ref(process.run)
+    del process
+    assert suspended() is None

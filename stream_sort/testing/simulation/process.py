@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stream_sort.hints import Hint
     from stream_sort.registrar import Known
     from stream_sort.testing.simulation.calls import Call
-    from stream_sort.testing.simulation.operations import Attempt
+    from stream_sort.testing.simulation.operations import Attempt, Operation
     from stream_sort.testing.simulation.runs import Run
 
 
@@ -40,6 +40,36 @@ class End(NamedTuple):
     registered: dict[str, Known]
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """An operation, and what its process remembered when it began.
+
+    It does not know the process: whoever drops that drops a suspended run with it.
+    """
+
+    program: Program
+    operation: Operation
+    memory: dict[str, Hint]
+    registered: dict[str, Known]
+
+    def __call__(self, recorder: Recorder) -> End:
+        """Do it."""
+        recorder.registered = dict(self.registered)
+        sorter = self.program.sorter(recorder.stores(), self.program.options, recorder.clock)
+        hints = sorter._intake.hints  # noqa: SLF001  # the memory that a run starts from
+        for queue, hint in self.memory.items():
+            hints.remember(queue, hint)
+        result = self._outcome(sorter, recorder)
+        known = ((queue, hints.recall(queue)) for queue in self.program.queues)
+        return End(result, {queue: hint for queue, hint in known if hint is not None}, recorder.registered)
+
+    def _outcome(self, sorter: Sorter, recorder: Recorder) -> Any:
+        try:
+            return self.operation.run(sorter, recorder)
+        except StreamSortError as error:
+            return Failed(error)
+
+
 @dataclass(slots=True)
 class Process:
     """A process and its memory. To kill it, drop it: nothing of the services runs on."""
@@ -58,8 +88,11 @@ class Process:
 
     def begin(self, attempt: Attempt) -> None:
         """Start an operation and run to its first store call."""
-        self.attempt, self.result, self.history = attempt, None, []
-        self.run = start(self._operate, lambda: self.program.recorder(self.history, self.clock))
+        history: list[Any] = []
+        recorder, clock = self.program.recorder, self.clock
+        self.attempt, self.result, self.history = attempt, None, history
+        work = Work(self.program, attempt.operation, self.memory, self.registered)
+        self.run = start(work, lambda: recorder(history, clock))
         self._proceed(self.run)
 
     def feed(self, answer: Any) -> None:
@@ -79,25 +112,6 @@ class Process:
             self.history.append(self.flight.answer())
         self.flight = self.run = None
         self.result, self.memory, self.registered = reached.value
-
-    def _operate(self, recorder: Recorder) -> End:
-        """Do the operation with what the process remembered when it began."""
-        recorder.registered = dict(self.registered)
-        sorter = self.program.sorter(recorder.stores(), self.program.options, recorder.clock)
-        hints = sorter._intake.hints  # noqa: SLF001  # the memory that a run starts from
-        for queue, hint in self.memory.items():
-            hints.remember(queue, hint)
-        result = self._outcome(sorter, recorder)
-        known = ((queue, hints.recall(queue)) for queue in self.program.queues)
-        return End(result, {queue: hint for queue, hint in known if hint is not None}, recorder.registered)
-
-    def _outcome(self, sorter: Sorter, recorder: Recorder) -> Any:
-        if self.attempt is None:
-            raise RuntimeError(f"{self.name} has nothing to do")
-        try:
-            return self.attempt.operation.run(sorter, recorder)
-        except StreamSortError as error:
-            return Failed(error)
 
     def _take_off(self, call: Call) -> Flight:
         parts = split(call)
