@@ -94,7 +94,7 @@ class Caution:
         A precaution that was not answered is taken back, too: it may have been written.
         """
         row = self._place.row
-        may_stand = any(is_precaution(doubted.parked) for doubted in self._place.in_doubt)
+        may_stand = any(is_precaution(write.row.parked) for write in self._place.in_doubt)
         if row is not None and (may_stand or row.version == self._taken):
             with suppress(StreamSortError):
                 self._place.commit(row.seq, parked=row.parked)

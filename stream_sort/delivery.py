@@ -113,6 +113,8 @@ class Delivery:
                     # The handler failed, and that counts, whatever failed since.
                     return self._parking.park(*self._place.trouble)
                 self._caution.take_back()
+                if self._place.finds_its_write():
+                    return self._start_over()
         except Exception as failure:  # noqa: BLE001  # as above
             return self.stop(failure)
         return self.stop(error)
@@ -220,9 +222,10 @@ class Delivery:
         error, done = verdict.error, verdict.done
         if done > batch.after:
             try:
-                if not self._place.commit(done, verdict.effects):
+                if not self._place.commit(done, verdict.effects, delivered=sum(seq <= done for seq in batch.seqs)):
                     return self._start_over()
-                self._count(batch, done)
+                self._parking.tries = 0
+                self._chunk.grow(done)
             except (EffectRefused, TransactionTooLarge, TryLater) as refused:
                 error, done = refused, batch.after
         if error is None:
@@ -233,11 +236,6 @@ class Delivery:
         """Somebody else got on. Who persists goes on from there: tries of what may be done now count no more."""
         self._parking.tries = 0
         return self._place.goes_on
-
-    def _count(self, batch: Batch, done: int) -> None:
-        self.served.delivered += sum(seq <= done for seq in batch.seqs)
-        self._parking.tries = 0
-        self._chunk.grow(done)
 
     def _fail(self, error: Exception, undone: Sequence[int], *, alone: bool) -> bool:
         """Find the message at fault by smaller and smaller chunks; try it again in place; then park.

@@ -105,9 +105,8 @@ class Parking:
         return place.end("parked")
 
     def _bury(self, letter: DeadLetter) -> bool:
-        if self._record(letter.seq, dead=letter):
-            self._place.served.dead.append(letter)
-            self._chunk.reset()
+        self._record(letter.seq, dead=letter)
+        self._chunk.reset()
         return self._place.goes_on
 
     def _record(self, seq: int, *, dead: DeadLetter | None = None, parked: Parked | None = None) -> bool:

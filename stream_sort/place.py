@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import Checkpoint, Commit, Served, first_checkpoint
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 # An SQS message may come a little before the clock of this machine says so.
 EARLY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A row to be put, and what is done once it stands: so many messages delivered, one given up."""
+
+    row: Checkpoint
+    delivered: int = 0
+    dead: DeadLetter | None = None
 
 
 class Place:
@@ -39,8 +48,8 @@ class Place:
         self.moved_at = 0.0
         # What went wrong since the last commit: the error, the first message it kept back, the attempts it may take.
         self.trouble: tuple[Exception, int, float] | None = None
-        # Rows of ours whose writes were not answered, since the last answer: one of them may stand, or yet be written.
-        self.in_doubt: list[Checkpoint] = []
+        # Writes of ours that were not answered, since the last answer: one of them may stand, or yet be written.
+        self.in_doubt: list[Write] = []
         self.served = Served(queue)
 
     def look(self, slot: int | None) -> Standing:
@@ -88,27 +97,30 @@ class Place:
         seq: int,
         effects: Sequence[Effect] = (),
         *,
+        delivered: int = 0,
         dead: DeadLetter | None = None,
         parked: Parked | None = None,
     ) -> bool:
         """Move on, on condition that nobody else did; a write of our own that was sent twice is ours.
 
-        An unanswered one of ours that is found, and that got nobody on, is replaced.
+        `delivered` messages, and the one that is `dead`, are counted once the row stands. An unanswered write of ours
+        that is found, and that got nobody on, is replaced.
         """
         old = self.standing_row()
-        new = old.moved(seq, self._run, self._desk.clock(), parked)
-        commit = self._put(old, new, effects, dead)
-        if commit.put(new):
-            self.row, self.trouble, self.in_doubt = new, None, []
+        write = Write(old.moved(seq, self._run, self._desk.clock(), parked), delivered, dead)
+        commit = self._put(old, write, effects)
+        if commit.put(write.row):
+            self._count(write)
+            self.row, self.trouble, self.in_doubt = write.row, None, []
             return True
         there = commit.checkpoint
-        if there is not None and there.seq == old.seq and self._is_ours(there):
+        if there is not None and there.seq == old.seq and self._own(there) is not None:
             self.row, self.in_doubt = there, []
-            return self.commit(seq, effects, dead=dead, parked=parked)
+            return self.commit(seq, effects, delivered=delivered, dead=dead, parked=parked)
         self.give_way(there)
         return False
 
-    def _put(self, old: Checkpoint, new: Checkpoint, effects: Sequence[Effect], dead: DeadLetter | None) -> Commit:
+    def _put(self, old: Checkpoint, write: Write, effects: Sequence[Effect]) -> Commit:
         """Write a row; if there is no answer, once more.
 
         If the first one was written, the second finds it and is that; if it is under way still, it finds the second and
@@ -117,30 +129,48 @@ class Place:
         """
         try:
             try:
-                return self._desk.control.commit(old, new, effects, dead)
+                return self._desk.control.commit(old, write.row, effects, write.dead)
             except StoreUnavailable:
                 with time_limit(lambda: 0.0):
-                    return self._desk.control.commit(old, new, effects, dead)
+                    return self._desk.control.commit(old, write.row, effects, write.dead)
         except Exception:
-            self.in_doubt.append(new)
+            self.in_doubt.append(write)
             self._run = self._desk.new_run()
             raise
 
     def give_way(self, there: Checkpoint | None) -> None:
         """Another run moved on: stop here, or, if this one persists, go on from the row as it stands, unless parked.
 
-        So does a run that finds an unanswered write of its own: nobody else is at work on what is left. What went wrong
-        here counts no more: it may be done.
+        So does a run that finds an unanswered write of its own, and counts what it did: nobody else is at work on what
+        is left. What went wrong here counts no more: it may be done.
         """
-        is_ours = there is not None and self._is_ours(there)
+        own = None if there is None else self._own(there)
+        if own is not None:
+            self._count(own)
         self.row, self.is_stored, self.trouble, self.in_doubt = there, there is not None, None, []
-        if there is None or not (self._persists or is_ours):
+        if there is None or not (self._persists or own):
             self.end("overtaken", CheckpointConflict(self._desk.terms.name, self.served.queue))
         elif self.is_waiting():
             self.end("waiting")
 
-    def _is_ours(self, there: Checkpoint) -> bool:
-        return any(there.is_write_of(doubted) for doubted in self.in_doubt)
+    def finds_its_write(self) -> bool:
+        """Look once more after a write that was not answered; True if it stands, and the run is where it led."""
+        if not self.in_doubt:
+            return False
+        there = self._desk.control.standing(self._desk.terms.name, self.served.queue).checkpoint
+        if there is None or self._own(there) is None:
+            return False
+        self.give_way(there)
+        return True
+
+    def _own(self, there: Checkpoint) -> Write | None:
+        """Return the unanswered write of ours that a row is, if it is one."""
+        return next((write for write in self.in_doubt if there.is_write_of(write.row)), None)
+
+    def _count(self, write: Write) -> None:
+        self.served.delivered += write.delivered
+        if write.dead is not None:
+            self.served.dead.append(write.dead)
 
     def standing_row(self) -> Checkpoint:
         """The row; only of a queue that was looked at, and has one."""

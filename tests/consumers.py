@@ -134,3 +134,7 @@ def wake(consumer: OrderedConsumer, *queues: str, position: int | None = None) -
 
 def ends(served: Iterable[Served]) -> list[str]:
     return [one.ended for one in served]
+
+
+def is_given_up(consumer: OrderedConsumer) -> bool:
+    return bool(consumer.dead_letters()) or any(one.next_try is None for one in consumer.parked())

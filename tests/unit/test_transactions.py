@@ -89,7 +89,8 @@ def test_i4_a_run_that_dies_after_its_commit_repeats_nothing(office: Office) -> 
     office.put(0, 1)
     consumer = office.hire(writes)
     store = office.interrupt(consumer)
-    store.after["commit"] = fail_twice(store)
+    # Nor can it be looked at any more.
+    store.after["commit"] = [lambda: store.before.update(standing=[fail]), *fail_twice(store)]
     assert ends(wake(consumer)) == ["failed"]
     wake(consumer)
     assert happened(office) == ["0", "1"]
