@@ -291,7 +291,7 @@ class Consumer:
             self._begin()
         except Exception as error:  # noqa: BLE001  # what was delivered so far is to be told, whatever this is
             while line:
-                line.popleft().stop(error)
+                line.popleft().abandon(error)
         return bool(line)
 
     def _begin(self) -> None:

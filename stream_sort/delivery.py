@@ -6,6 +6,7 @@ The tables say what is due, nothing else: a wake only says where to look.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,13 @@ class Delivery:
         """End the run with an error that could not be recorded in the tables; always False."""
         return self._place.end("failed", named_error(self._wake.queue, error))
 
+    def abandon(self, error: Exception) -> None:
+        """End the run for an error that is not this queue's; what its handler did so far is recorded."""
+        with suppress(Exception), time_limit(lambda: 0.0):
+            self._note_trouble()
+        if self._place.goes_on:
+            self.stop(error)
+
     def _recover(self, error: Exception) -> bool:
         """Record what ended the work, so that it holds up this queue alone; whether the run goes on."""
         try:
@@ -109,15 +117,21 @@ class Delivery:
                 return self._parking.park_for_bug(named_error(self._wake.queue, error))
             # The store failed just now: one more try, and the other queues have their turns.
             with time_limit(lambda: 0.0):
-                if self._parking.tries and self._place.trouble is not None:
-                    # The handler failed, and that counts, whatever failed since.
-                    return self._parking.park(*self._place.trouble)
-                self._caution.take_back()
+                if self._note_trouble():
+                    return self._place.goes_on
                 if self._place.finds_its_write():
                     return self._start_over()
         except Exception as failure:  # noqa: BLE001  # as above
             return self.stop(failure)
         return self.stop(error)
+
+    def _note_trouble(self) -> bool:
+        """Record a failure of the handler: it counts, whatever failed since. Without one, nobody died: say so."""
+        if self._parking.tries and self._place.trouble is not None:
+            self._parking.park(*self._place.trouble)
+            return True
+        self._caution.take_back()
+        return False
 
     def _work(self) -> bool:
         # Arriving is no work by itself: a run whose time is short from the start must get on, too.

@@ -154,11 +154,14 @@ class Place:
             self.end("waiting")
 
     def finds_its_write(self) -> bool:
-        """Look once more after a write that was not answered; True if it stands, and the run is where it led."""
+        """Look once more after a write that was not answered; True if it stands and got the run on.
+
+        What got nobody on, such as a queue that was parked, stays a failure: who comes next sees it.
+        """
         if not self.in_doubt:
             return False
         there = self._desk.control.standing(self._desk.terms.name, self.served.queue).checkpoint
-        if there is None or self._own(there) is None:
+        if there is None or there.seq == self.standing_row().seq or self._own(there) is None:
             return False
         self.give_way(there)
         return True

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import Batch, StoreUnavailable
+from stream_sort import Batch, StoreUnavailable, TryLater
 from stream_sort.core.consumption import Wake
 from stream_sort.ports.time_limit import seconds_left
-from tests.consumers import Clerk, Office, ends, fail, fail_twice, is_given_up, wake
+from tests.consumers import Clerk, Interrupted, Office, ends, fail, fail_twice, is_given_up, wake
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream_sort import OrderedConsumer
 
 RUN = 60.0
@@ -337,3 +339,102 @@ def test_what_was_neither_written_nor_answered_is_a_failure_and_in_no_figure(off
     (served,) = wake(consumer)
     assert (served.ended, served.delivered) == ("failed", 0)
     assert consumer.checkpoint("q") == -1
+
+
+def test_a_forced_run_does_not_go_on_from_a_note_of_its_own_that_nobody_answered(office: Office) -> None:
+    office.put(0)
+    clerk = Clerk()
+    consumer = office.hire(clerk, max_attempts=1)
+    store = office.interrupt(consumer)
+    # The note is written and not answered, and neither is the note that takes it back.
+    store.after["commit"] = [lambda: store.before.update(commit=[lambda: store.before.update(fail_all), fail]), fail]
+    fail_all: dict[str, Any] = {"commit": fail_twice(store)}
+    with pytest.raises(StoreUnavailable):
+        consumer.catch_up("q", force=True)
+    assert clerk.attempts == [], "it does not go on from a note as if that had been an attempt"
+
+
+class Unanswered:
+    """A control table that does what it is told and never says so; it can be read."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.commits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
+            answer = getattr(self._store, name)(*given, **named)
+            if name == "commit":
+                self.commits += 1
+                assert self.commits < 100, "endless"
+                raise StoreUnavailable("the reply was lost")
+            return answer
+
+        return call
+
+
+def down(batch: Batch) -> None:
+    raise TryLater(f"seq {batch.seqs[0]}: the service is down")
+
+
+@pytest.mark.parametrize(("handler", "max_attempts"), [(Clerk(), 1), (down, 5)])
+@pytest.mark.parametrize("force", [True, False])
+def test_a_run_ends_while_no_write_is_answered(
+    office: Office, handler: Callable[[Batch], Any], max_attempts: int, *, force: bool
+) -> None:
+    office.put(0)
+    consumer = office.hire(handler, max_attempts=max_attempts)
+    consumer._desk = replace(consumer._desk, control=Unanswered(consumer._desk.control))  # type: ignore[arg-type]
+    with pytest.raises(StoreUnavailable):
+        consumer.catch_up("q", force=force)
+
+
+def test_a_queue_that_was_parked_without_an_answer_is_a_failure_and_comes_again(office: Office) -> None:
+    """A run that ends as waiting would acknowledge its wake, and nobody would wake the queue when its time has come."""
+    office.put(0)
+
+    def handle(batch: Batch) -> None:
+        store.after["commit"] = fail_twice(store)
+        down(batch)
+
+    consumer = office.hire(handle)
+    store = office.interrupt(consumer)
+    (served,) = wake(consumer)
+    assert (served.ended, type(served.error)) == ("failed", StoreUnavailable)
+
+
+def fail_to_read_the_registration(consumer: OrderedConsumer) -> None:
+    """Once, the next time it is read."""
+    registrar = consumer._registrar
+    registrar._control = store = Interrupted(registrar._control)  # type: ignore[assignment]
+    store.before["register"] = [fail]
+
+
+@pytest.mark.parametrize("pause", [0.0, 1_000.0], ids=["fresh", "overdue"])
+def test_an_attempt_counts_once_although_the_registration_could_not_be_read_after_it(
+    office: Office, pause: float
+) -> None:
+    tries: list[int] = []
+
+    def handle(batch: Batch) -> None:
+        if 1 not in batch.seqs:
+            return
+        tries.append(batch.attempt)
+        # The registration is read again once a minute.
+        office.clock.move(61.0)
+        if len(tries) == 1:
+            fail_to_read_the_registration(consumer)
+        raise ValueError("no such account")
+
+    consumer = office.hire(handle, max_attempts=2, batch_size=1, on_poison="dead_letter")
+    office.put(0)
+    consumer.catch_up("q")
+    office.put(1)
+    office.clock.move(pause)
+    for _ in range(4):
+        consumer.process([Wake("q")], lambda: 300.0)
+        office.clock.move(HOUR)
+    assert tries == [1, 2]
+    assert [(letter.attempts, letter.error) for letter in consumer.dead_letters()] == [
+        (2, "ValueError: no such account")
+    ]
