@@ -137,9 +137,8 @@ class MemoryControlStore:
     def register(self, subscription: Subscription) -> Subscription:
         """See ControlStore."""
         with self._tables.lock:
-            there = self._control.consumers.get(subscription.name)
-            if there is None or there.is_retired:
-                there = self._control.consumers[subscription.name] = subscription
+            there = self._control.consumers.get(subscription.name, subscription)
+            there = self._control.consumers[subscription.name] = replace(there, retired_at=None)
             return there
 
     def introduce(self, subscription: Subscription) -> Subscription:
@@ -151,7 +150,7 @@ class MemoryControlStore:
         """See ControlStore."""
         with self._tables.lock:
             there = self._control.consumers.get(subscription.name)
-            if there is not None and not there.is_retired:
+            if there is not None:
                 self._control.consumers[subscription.name] = replace(there, ready=True)
 
     def consumers(self, *, retired: bool = False) -> list[Subscription]:
@@ -186,7 +185,7 @@ class MemoryControlStore:
 
     def _is_starting(self, consumer: str) -> bool:
         there = self._control.consumers.get(consumer)
-        return there is not None and not there.ready and not there.is_retired
+        return there is not None and not there.ready
 
 
 def _is_due(parked: Parked, before: float | None) -> bool:
