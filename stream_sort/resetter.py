@@ -96,9 +96,8 @@ class Resetter:
         new = self._set(planned, there)
         if new is None:
             return replace(planned, outcome="overtaken")
-        if new.seq < planned.old:
-            new = self._above_the_floor(planned, new)
-        return replace(planned, new=new.seq, outcome="reset")
+        at = new.seq if new.seq >= planned.old else self._above_the_floor(planned, new)
+        return replace(planned, new=at, outcome="reset")
 
     def _set(self, planned: Reset, there: Checkpoint | None) -> Checkpoint | None:
         desk = self.desk
@@ -110,12 +109,19 @@ class Resetter:
         done = desk.control.create(new) if there is None else desk.control.commit(there, new)
         return new if done.put(new) else None
 
-    def _above_the_floor(self, planned: Reset, new: Checkpoint) -> Checkpoint:
-        """Where a trim came first, begin behind it. One that sets its floor after this look sees the checkpoint."""
+    def _above_the_floor(self, planned: Reset, new: Checkpoint) -> int:
+        """Where a trim came first, begin behind it. One that sets its floor after this look sees the checkpoint.
+
+        Whoever writes in between may still stand below it, parked there; or is past it, and began behind it, too.
+        """
         cursor = self.desk.sorter.stores.cursors.get(planned.queue)
         if cursor is None or cursor.start <= new.seq:
-            return new
-        return self._set(replace(planned, new=cursor.start), new) or new
+            return new.seq
+        at = replace(planned, new=cursor.start)
+        there: Checkpoint | None = new
+        while there is not None and there.seq < at.new and self._set(at, there) is None:
+            there = self.desk.control.standing(there.consumer, there.queue).checkpoint
+        return at.new
 
     def _planned(self, consumer: Subscription, target: Target, row: Cursor, there: Checkpoint | None) -> Reset:
         old = first_checkpoint(consumer.start, row) if there is None else there.seq

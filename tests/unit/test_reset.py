@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,11 @@ from stream_sort.core.consumption import Subscription
 from tests.consumers import Clerk, Office, wake
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream_sort import Reset
+
+    Happenings = list[Callable[[], object]]
 
 IDLE = 301.0
 
@@ -182,6 +187,70 @@ def test_where_a_trim_came_first_the_consumer_begins_behind_it(office: Office) -
     office.interrupt(consumer).before["commit"] = trim  # type: ignore[assignment]
     assert moves(consumer.reset("earliest")) == [("q", 3, 2, "reset")]
     assert consumer.catch_up("q") == 1
+
+
+def die() -> None:
+    raise KeyboardInterrupt
+
+
+def trims(office: Office, through: int) -> Happenings:
+    return [lambda: office.sorter.trim("q", through, control_table="Control")]
+
+
+def test_a_run_between_a_reset_and_its_look_at_the_floor_says_of_nothing_that_it_was_not_consumed(
+    office: Office,
+) -> None:
+    clerk = Clerk()
+    consumer = consumed(office, *range(11), clerk=clerk)
+    clerk.done.clear()
+    operator = office.hire(Clerk())
+    store = office.interrupt(operator)
+    store.before["commit"] = trims(office, 8)
+    store.after["commit"] = [lambda: wake(consumer)]
+    assert moves(operator.reset(3)) == [("q", 10, 8, "reset")]
+    assert (clerk.seqs(), consumer.parked(), consumer.checkpoint("q")) == ([9, 10], [], 10)
+
+
+def test_a_reset_that_died_before_it_looked_at_the_floor_parks_no_queue(office: Office) -> None:
+    clerk = Clerk()
+    consumer = consumed(office, *range(11), clerk=clerk)
+    clerk.done.clear()
+    operator = office.hire(Clerk())
+    store = office.interrupt(operator)
+    store.before["commit"] = trims(office, 8)
+    store.after["commit"] = [die]
+    with pytest.raises(KeyboardInterrupt):
+        operator.reset(3)
+    wake(consumer)
+    assert (clerk.seqs(), consumer.parked(), consumer.checkpoint("q")) == ([9, 10], [], 10)
+
+
+def test_what_was_trimmed_behind_what_the_consumer_has_had_is_still_told_of(office: Office) -> None:
+    consumer = consumed(office, 0, 1, 2)
+    row = office.row()
+    assert row is not None
+    office.put(3, 4, 5)
+    consumer.retire()
+    office.sorter.trim("q", 4, control_table="Control")
+    office.sorter.stores.control("Control").commit(row, row.reset(0, "reset:1", 0.0))
+    wake(consumer)
+    (parked,) = consumer.parked()
+    assert (parked.seq, parked.damaged, consumer.checkpoint("q")) == (3, True, 2)
+    assert "seq 3 was not consumed before" in parked.error
+
+
+def test_a_run_that_parks_a_queue_below_the_floor_is_passed_by_the_reset(office: Office) -> None:
+    consumer = consumed(office, *range(11))
+    row = office.row()
+    assert row is not None
+    # As the version before wrote it: nobody knows what the consumer has had.
+    office.sorter.stores.control("Control").commit(row, replace(row, version=row.version + 1, began=None))
+    operator = office.hire(Clerk())
+    store = office.interrupt(operator)
+    store.before["commit"] = trims(office, 8)
+    store.after["commit"] = [lambda: wake(consumer)]
+    assert moves(operator.reset(3)) == [("q", 10, 8, "reset")]
+    assert (consumer.parked(), consumer.checkpoint("q")) == ([], 8)
 
 
 def test_a_queue_whose_messages_were_trimmed_is_freed_by_a_reset(office: Office) -> None:
