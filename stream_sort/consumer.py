@@ -189,7 +189,7 @@ class Consumer:
         In all queues or in those named, within what is released and not trimmed; returns what was changed, or would be.
         ConsumerActive, and nothing is changed, if it committed there within 5 minutes, unless forced. What lies
         between comes again, `batch.replayed` if this consumer has had it, or is passed over; a queue that was parked is
-        so no longer, dead letters stay.
+        so no longer, dead letters stay. What fails in one queue is its outcome, and keeps no other from being reset.
         """
         resetter = Resetter(self._desk)
         time = time_of(to_time, by_duration, self._desk.clock())
@@ -198,11 +198,7 @@ class Consumer:
             return [planned for planned, _ in plan]
         if not force:
             resetter.check_idle([planned for planned, _ in plan])
-        done = [resetter.apply(planned, there) for planned, there in plan]
-        for one in done:
-            if one.outcome == "reset" and one.new < one.position:
-                self._wake(one.queue)
-        return done
+        return [resetter.apply(planned, there) for planned, there in plan]
 
     def _wake(self, queue: str) -> None:
         with suppress(StreamSortError):

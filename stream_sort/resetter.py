@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from stream_sort.arrivals import Arrivals
-from stream_sort.core.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint
+from stream_sort.core.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint, told
 from stream_sort.core.message import check_queue, check_seq
 from stream_sort.core.times import is_time
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, QueueNotFound, SettingsError, shown
@@ -92,7 +92,26 @@ class Resetter:
             raise ConsumerActive(self.desk.terms.name, active[0], others=len(active) - 1, seconds=ACTIVE)
 
     def apply(self, planned: Reset, there: Checkpoint | None) -> Reset:
-        """Set one checkpoint; what is parked is so no longer, and is tried anew when its turn comes."""
+        """Set one checkpoint, and wake the consumer; whatever fails is this queue's outcome.
+
+        The cursor row is nudged first: so a sweep compares a queue that was idle, should nobody be woken later on.
+        """
+        try:
+            if planned.new < planned.position:
+                self.desk.sorter.nudge(planned.queue)
+            done = self._apply(planned, there)
+        except Exception as error:  # noqa: BLE001  # a bug of ours included: it stops no other queue
+            return replace(planned, outcome="failed", error=told(error))
+        if done.outcome != "reset" or done.new >= done.position:
+            return done
+        try:
+            self.desk.waker.wake(done.queue, 0.0)
+        except Exception as error:  # noqa: BLE001  # whatever a waker of the user's raises
+            return replace(done, error=told(error))
+        return done
+
+    def _apply(self, planned: Reset, there: Checkpoint | None) -> Reset:
+        """What is parked is so no longer, and is tried anew when its turn comes."""
         new = self._set(planned, there)
         if new is None:
             return replace(planned, outcome="overtaken")

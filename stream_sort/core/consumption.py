@@ -176,8 +176,9 @@ class Subscription:
 class Reset:
     """A checkpoint that is to be set elsewhere: from `old` to `new`, in a queue that is released up to `position`.
 
-    `active` says that the consumer committed there a moment ago. `outcome` is "planned", "reset", or "overtaken": the
-    consumer moved meanwhile, and nothing was changed.
+    `active` says that the consumer committed there a moment ago. `outcome` is "planned", "reset", "overtaken": the
+    consumer moved meanwhile, and nothing was changed; or "failed": it is not known whether it was. `error` says why,
+    or, of one that was reset, why the consumer was not woken: then the sweep does it.
     """
 
     queue: str
@@ -186,6 +187,7 @@ class Reset:
     position: int
     active: bool = False
     outcome: str = "planned"
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

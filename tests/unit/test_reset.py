@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,11 @@ from stream_sort import (
     InvalidInput,
     OrderedConsumer,
     QueueNotFound,
+    StoreUnavailable,
 )
 from stream_sort.core.consumption import Subscription
+from stream_sort.sweeper import Sweeper
+from stream_sort.watcher import Watcher
 from tests.consumers import Clerk, Office, wake
 
 if TYPE_CHECKING:
@@ -95,7 +99,63 @@ def test_a_reset_to_the_end_wakes_nobody(office: Office) -> None:
 def test_a_reset_is_done_although_no_wake_goes_out(office: Office) -> None:
     consumer = consumed(office, 0, 1)
     office.waker.fails = True
-    assert moves(consumer.reset("earliest")) == [("q", 1, -1, "reset")]
+    (done,) = consumer.reset("earliest")
+    assert moves([done]) == [("q", 1, -1, "reset")]
+    assert done.error == "StoreUnavailable: no wake could be sent"
+
+
+def idle_for_hours(office: Office, queues: int) -> tuple[OrderedConsumer, Callable[[], list[str]]]:
+    """A consumer that is through with as many queues, what sweeps it, and four quiet hours."""
+    names = [f"q{number:04}" for number in range(queues)]
+    for name in names:
+        office.put(0, queue=name)
+    consumer = office.hire(Clerk())
+    wake(consumer, *names)
+    control = office.sorter.stores.control("Control")
+
+    def sweep() -> list[str]:
+        office.clock.move(60)
+        return Sweeper(office.sorter, lagging=Watcher(control, office.sorter.stores.cursors)).sweep().nudged
+
+    for pause in (0.0, 4 * 3_600.0):
+        office.clock.move(pause)
+        for _ in range(10):
+            sweep()
+    return consumer, sweep
+
+
+@pytest.mark.parametrize("death", [True, False])
+def test_an_idle_queue_that_is_reset_and_whose_wake_is_lost_is_nudged_by_the_second_sweep(
+    office: Office, *, death: bool
+) -> None:
+    consumer, sweep = idle_for_hours(office, 1_500)
+    office.waker.fails = True
+    with suppress(KeyboardInterrupt):
+        office.interrupt(consumer).after["commit"] = [die] if death else []
+        consumer.reset("earliest", queues=["q1200"])
+    assert "q1200" in [*sweep(), *sweep()]
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("throttled"), KeyError("a bug")], ids=repr)
+def test_a_queue_that_cannot_be_reset_keeps_no_other_from_being_reset_and_woken(
+    office: Office, error: Exception
+) -> None:
+    for queue in "abc":
+        office.put(0, 1, queue=queue)
+    consumer = office.hire(Clerk())
+    wake(consumer, "a", "b", "c")
+    office.clock.move(IDLE)
+
+    def fails() -> None:
+        raise error
+
+    store = office.interrupt(consumer)
+    store.after["commit"] = [lambda: store.before.update(commit=[fails])]
+    done = consumer.reset("earliest")
+    assert moves(done) == [("a", 1, -1, "reset"), ("b", 1, -1, "failed"), ("c", 1, -1, "reset")]
+    assert [one.error for one in done] == [None, f"{type(error).__name__}: {error}", None]
+    assert [queue for queue, _ in office.waker.sent] == ["a", "c"]
+    assert moves(consumer.reset("earliest")) == [("b", 1, -1, "reset")]
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(office: Office) -> None:
