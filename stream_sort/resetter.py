@@ -149,12 +149,11 @@ class Resetter:
         return Reset(row.queue, old, new, row.position, active)
 
     def _subscription(self) -> Subscription:
-        known = self.desk.control.consumers()
-        for one in known:
-            if one.name == self.desk.terms.name:
-                return one
-        retired = any(one.name == self.desk.terms.name for one in self.desk.control.consumers(retired=True))
-        raise ConsumerNotFound(self.desk.terms.name, [one.name for one in known], retired=retired)
+        name, known = self.desk.terms.name, self.desk.control.readable_consumers()
+        there = known.named(name)
+        if there is None:
+            raise ConsumerNotFound(name, [one.name for one in known.active()], retired=name in known.rows)
+        return there
 
     def _named(self, queues: Iterable[str]) -> Iterator[list[Cursor]]:
         stores = self.desk.sorter.stores

@@ -80,7 +80,9 @@ class Watcher:
     def lagging(self, now: float) -> list[str]:
         """See Lagging."""
         self.watched, self._pending = Watched(), None
-        consumers = self._control.consumers()
+        found = self._control.readable_consumers()
+        self.watched.damaged.update((f"(consumer {name})", error) for name, error in found.damaged.items())
+        consumers = found.active()
         if not consumers:
             self.watched.whole = True
             return []

@@ -217,6 +217,24 @@ class Checkpoints:
 
 
 @dataclass(frozen=True, slots=True)
+class Consumers:
+    """The consumers that can be read, retired or not, by name; and those whose rows cannot be."""
+
+    rows: dict[str, Subscription]
+    damaged: dict[str, StreamSortError] = field(default_factory=dict)
+
+    def active(self) -> list[Subscription]:
+        """Return those that are not retired."""
+        return [one for one in self.rows.values() if not one.is_retired]
+
+    def named(self, name: str) -> Subscription | None:
+        """Return one that is not retired; raises if its own row cannot be read."""
+        if name in self.damaged:
+            raise self.damaged[name]
+        return next((one for one in self.active() if one.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLetterPage:
     """Some dead letters of a listing, and where to go on (None: this was the last page)."""
 

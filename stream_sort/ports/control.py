@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Checkpoint,
         Checkpoints,
         Commit,
+        Consumers,
         DeadLetter,
         DeadLetterPage,
         ParkedPage,
@@ -113,6 +114,12 @@ class ControlStore(Protocol):
         """Name all consumers that are not retired; with `retired`, those that are.
 
         14. Every one that was registered, or retired, before the call.
+        """
+
+    def readable_consumers(self) -> Consumers:
+        """Read all consumers, for somebody who asks for one, or decides nothing by them.
+
+        19. As `consumers`, which raises where this names a row that cannot be read.
         """
 
     def bookmark(self) -> Any:

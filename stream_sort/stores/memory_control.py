@@ -9,6 +9,7 @@ from stream_sort.core.consumption import (
     Checkpoint,
     Checkpoints,
     Commit,
+    Consumers,
     DeadLetter,
     DeadLetterPage,
     Parked,
@@ -157,6 +158,11 @@ class MemoryControlStore:
         """See ControlStore."""
         with self._tables.lock:
             return [one for one in self._control.consumers.values() if one.is_retired is retired]
+
+    def readable_consumers(self) -> Consumers:
+        """See ControlStore."""
+        with self._tables.lock:
+            return Consumers(dict(self._control.consumers))
 
     def bookmark(self) -> Any:
         """See ControlStore."""

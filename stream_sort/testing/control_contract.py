@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.batch import Transaction
-from stream_sort.core.consumption import Checkpoint, Commit, DeadLetter, Parked, Subscription
+from stream_sort.core.consumption import Checkpoint, Commit, Consumers, DeadLetter, Parked, Subscription
 from stream_sort.core.limits import MAX_EFFECTS
 from stream_sort.core.records import Cursor, Tombstones
 from stream_sort.errors import EffectRefused, StreamSortError, TransactionTooLarge
@@ -291,6 +291,15 @@ class ControlStoreContract:
         for subscription in made:
             bench.control.register(subscription)
         assert sorted(bench.control.consumers(), key=lambda one: int(one.name[1:])) == made
+
+    def test_19_consumers_that_can_be_read_are_those_that_are_there(self, bench: ControlBench) -> None:
+        assert bench.control.readable_consumers() == Consumers({})
+        made = {name: bench.control.register(Subscription(name, "earliest", NOW)) for name in ("billing", "search")}
+        bench.control.retire("search", NOW + 1)
+        found = bench.control.readable_consumers()
+        gone = replace(made["search"], retired_at=NOW + 1)
+        assert (found.rows, found.damaged) == ({"billing": made["billing"], "search": gone}, {})
+        assert (found.named("billing"), found.named("search")) == (made["billing"], None)
 
     def test_15_the_bookmark_is_what_was_set_last(self, bench: ControlBench) -> None:
         assert bench.control.bookmark() is None

@@ -7,7 +7,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stream_sort.core.consumption import Checkpoint, Checkpoints, Commit, DeadLetterPage, ParkedPage, Standing
+from stream_sort.core.consumption import (
+    Checkpoint,
+    Checkpoints,
+    Commit,
+    Consumers,
+    DeadLetterPage,
+    ParkedPage,
+    Standing,
+)
 from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import EffectRefused, RowDamaged, SettingsError
 from stream_sort.stores.dynamodb import control_rows as rows
@@ -165,8 +173,21 @@ class DynamoControlStore:
 
     def consumers(self, *, retired: bool = False) -> list[Subscription]:
         """See ControlStore."""
-        found = (rows.row_of(rows.ConsumerRow, wire).subscription() for wire in self._query(rows.CONSUMERS, ""))
-        return [one for one in found if one.is_retired is retired]
+        found = self.readable_consumers()
+        for error in found.damaged.values():
+            raise error
+        return [one for one in found.rows.values() if one.is_retired is retired]
+
+    def readable_consumers(self) -> Consumers:
+        """See ControlStore."""
+        found = Consumers({})
+        for wire in self._query(rows.CONSUMERS, ""):
+            name = str(wire[tables.CONTROL_SK].get("S", ""))
+            try:
+                found.rows[name] = rows.row_of(rows.ConsumerRow, wire).subscription()
+            except RowDamaged as error:
+                found.damaged[name] = error
+        return found
 
     def bookmark(self) -> Any:
         """See ControlStore."""
