@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -253,6 +254,24 @@ def test_parked_queues_beyond_the_bound_are_nudged_once_an_hour_however_often_sw
             if queue in counts:
                 counts[queue] += 1
     assert all(6 <= count <= 11 for count in counts.values()), counts
+
+
+@pytest.mark.usefixtures("little_room")
+@pytest.mark.parametrize("lost", [None, 30])
+def test_a_parked_queue_that_cannot_be_nudged_makes_no_storm_of_nudges_of_the_others(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, lost: int | None
+) -> None:
+    for module in ("watcher", "lag_finder"):
+        monkeypatch.setattr(f"stream_sort.{module}.MOST_LAGS", 10, raising=False)
+    monkeypatch.setattr("stream_sort.activity_reader.ROWS_TO_CATCH_UP", 10)
+    names = fleet.add(200, ago=LONG)
+    fleet.register("a")
+    for number, queue in enumerate(names):
+        fleet.park("a", queue, fleet.clock() + number / 10)
+    if lost is not None:
+        del fleet.tables._tables.cursors[names[lost]]
+    counts = Counter(queue for _ in range(6 * 60) for queue in fleet.sweep().nudged)
+    assert all(6 <= counts[queue] <= 11 for number, queue in enumerate(names[10:], 10) if number != lost), counts
 
 
 STRANGE: list[dict[str, Any]] = [
