@@ -79,7 +79,7 @@ class Redriver:
     def _as_it_stands(self, tried: Tried, *, was_dead: bool) -> Tried:
         """Return what the tables say of a message that this redrive did not deliver.
 
-        A dead letter that is gone was delivered. A row that an earlier version wrote does not tell what was passed over.
+        A dead letter that is gone was delivered. A row that an earlier version wrote does not tell what it passed over.
         """
         queue, seq = tried.queue, tried.seq
         if self.consumer.stuck(queue, seq):
