@@ -165,6 +165,7 @@ class Consumer:
         """Take the consumer off the list: nothing waits for it, wakes it or counts its lag any more.
 
         Stop it first: one that still runs is registered again within a minute, and until then no trim waits for it.
+        Every `process`, `catch_up` or `redrive` under its name brings it back, also one that finds nothing due.
         Its checkpoints, parked queues and dead letters stay. Run again under its name, it is registered again and goes
         on where it was, queues that it has not begun from their first message; where a trim went past it meanwhile,
         its queue is parked as `Trimmed`: discard that seq.

@@ -69,7 +69,7 @@ class Registrar:
         return None if there is None else there.start
 
     def retire(self, name: str) -> None:
-        """Mark a consumer as retired: only a run that delivers takes that mark away."""
+        """Mark a consumer as retired: only a run under its name takes that mark away."""
         self._control.retire(name, self._clock())
         self._known.pop(name, None)
 

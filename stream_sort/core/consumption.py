@@ -157,7 +157,7 @@ class Standing:
 class Subscription:
     """A consumer and where it starts; not `ready` while the checkpoints of a "latest" one are being set.
 
-    `retired_at` is when it was retired; nothing waits for it until it delivers again.
+    `retired_at` is when it was retired; nothing waits for it until it runs again.
     """
 
     name: str
