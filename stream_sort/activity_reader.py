@@ -33,7 +33,7 @@ class Rows:
     """The rows of a look; those `in_turn` are compared however long ago they moved.
 
     `damaged` are queues whose rows cannot be read. `watch` is how far the pass got, and `through` says that it has come
-    to its end.
+    to its end. Without `active` nobody knows which queues were active.
     """
 
     watch: Watch
@@ -41,6 +41,7 @@ class Rows:
     damaged: dict[str, StreamSortError] = field(default_factory=dict)
     in_turn: list[str] = field(default_factory=list)
     through: bool = False
+    active: bool = True
 
     def add(self, page: CursorPage, wanted: Collection[str] | None = None) -> None:
         """Take rows in, all of a page or those that are wanted."""
@@ -67,6 +68,7 @@ class ActivityReader:
         active = self._active(since)
         part = max(self._rows_a_look, ROWS_TO_CATCH_UP) if watch.dropped else self._rows_a_look
         if active is None:
+            rows.active = False
             self._go_on(rows, now, max(part, ROWS_WITHOUT_INDEX))
         elif _is_under_way_or_due(watch, now):
             self._go_on(rows, now, part)

@@ -165,8 +165,10 @@ class Consumer:
         """Take the consumer off the list: nothing waits for it, wakes it or counts its lag any more.
 
         Stop it first: one that still runs is registered again within a minute, and until then no trim waits for it.
-        Its checkpoints, parked queues and dead letters stay. Run again under its name, it is registered anew and goes
-        on where it was; where a trim went past it meanwhile, its queue is parked as `Trimmed`: discard that seq.
+        Every `process`, `catch_up` or `redrive` under its name brings it back, also one that finds nothing due.
+        Its checkpoints, parked queues and dead letters stay. Run again under its name, it is registered again and goes
+        on where it was, queues that it has not begun from their first message; where a trim went past it meanwhile,
+        its queue is parked as `Trimmed`: discard that seq.
         """
         self._registrar.retire(self.name)
 
@@ -188,7 +190,7 @@ class Consumer:
         In all queues or in those named, within what is released and not trimmed; returns what was changed, or would be.
         ConsumerActive, and nothing is changed, if it committed there within 5 minutes, unless forced. What lies
         between comes again, `batch.replayed` if this consumer has had it, or is passed over; a queue that was parked is
-        so no longer, dead letters stay.
+        so no longer, dead letters stay. What fails in one queue is its outcome, and keeps no other from being reset.
         """
         resetter = Resetter(self._desk)
         time = time_of(to_time, by_duration, self._desk.clock())
@@ -197,11 +199,7 @@ class Consumer:
             return [planned for planned, _ in plan]
         if not force:
             resetter.check_idle([planned for planned, _ in plan])
-        done = [resetter.apply(planned, there) for planned, there in plan]
-        for one in done:
-            if one.outcome == "reset" and one.new < one.position:
-                self._wake(one.queue)
-        return done
+        return [resetter.apply(planned, there) for planned, there in plan]
 
     def _wake(self, queue: str) -> None:
         with suppress(StreamSortError):

@@ -216,13 +216,18 @@ class Delivery:
         """Raise what is wrong where items are missing, unless another run moved on since the checkpoint was read.
 
         Then they may have been delivered, and trimmed, meanwhile. While the checkpoint stands nobody may trim them.
+        What was trimmed before a reset went back to it, the consumer has had: it begins behind that.
         """
         queue = self._wake.queue
         standing = self._desk.control.standing(row.consumer, queue)
-        there = standing.checkpoint
-        if there is not None and there.is_write_of(row):
-            raise hole(queue, missing, standing.cursor)
-        self._place.give_way(there)
+        there, cursor = standing.checkpoint, standing.cursor
+        if there is None or not there.is_write_of(row):
+            self._place.give_way(there)
+        elif cursor is not None and missing.start <= cursor.start and row.has_had(missing.start):
+            # A chunk ends where what it has had does: all that is missing is alike.
+            self._place.commit(min(cursor.start, missing.stop - 1))
+        else:
+            raise hole(queue, missing, cursor)
 
     def _settle(self, batch: Batch) -> bool:
         """Call the handler, commit what it did, and see to what it did not do."""

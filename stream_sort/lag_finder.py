@@ -35,9 +35,9 @@ class Watched:
 
     `forgotten` is how many lagging queues there are beyond those that are remembered until the next look. `dropped`
     says, by consumer, that there were some before, since when, and how long the longest was: `lag` is not below that
-    until a pass over all queues has found no more of them. `left` is how many queues there was no time for. `failed` is
-    what went wrong, by consumer; without `whole`, some lag is not known. `damaged` are queues of which a row cannot
-    be read: they are left out.
+    until a look at all that may be among them, or a pass over all queues, has found no more of them. `left` is how many
+    queues there was no time for. `failed` is what went wrong, by consumer; without `whole`, some lag is not known.
+    `damaged` are queues of which a row cannot be read: they are left out.
     """
 
     lag: Counter[str] = field(default_factory=Counter)
@@ -158,7 +158,9 @@ class LagFinder:
             if messages <= 0 and (there is None or there.parked is None):
                 continue
             self._watched.lag[name] = max(messages, self._watched.lag[name])
-            lag = view.old.get(row.queue, Lag(name, row.queue, checkpoint, messages)).seen(checkpoint, messages)
+            lag = view.old.get(row.queue, Lag(name, row.queue, checkpoint, messages)).seen(
+                checkpoint, messages, row.active_at
+            )
             since = _due_since(row, there, now)
             if since is not None and lag.may_nudge(now, since):
                 began = max(since, _latest(row, there) if runs else _committed_at(there))

@@ -65,10 +65,11 @@ class Registrar:
         """The start that counts for a consumer; None if it is not registered."""
         if name in self._known:
             return self._known[name].start
-        return next((there.start for there in self._control.consumers() if there.name == name), None)
+        there = self._control.readable_consumers().named(name)
+        return None if there is None else there.start
 
     def retire(self, name: str) -> None:
-        """Mark a consumer as retired: only a run that delivers takes that mark away."""
+        """Mark a consumer as retired: only a run under its name takes that mark away."""
         self._control.retire(name, self._clock())
         self._known.pop(name, None)
 

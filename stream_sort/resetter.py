@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from stream_sort.arrivals import Arrivals
-from stream_sort.core.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint
+from stream_sort.core.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint, told
 from stream_sort.core.message import check_queue, check_seq
 from stream_sort.core.times import is_time
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, QueueNotFound, SettingsError, shown
@@ -92,13 +92,31 @@ class Resetter:
             raise ConsumerActive(self.desk.terms.name, active[0], others=len(active) - 1, seconds=ACTIVE)
 
     def apply(self, planned: Reset, there: Checkpoint | None) -> Reset:
-        """Set one checkpoint; what is parked is so no longer, and is tried anew when its turn comes."""
+        """Set one checkpoint, and wake the consumer; whatever fails is this queue's outcome.
+
+        The cursor row is nudged first: so a sweep compares a queue that was idle, should nobody be woken later on.
+        """
+        try:
+            if planned.new < planned.position:
+                self.desk.sorter.nudge(planned.queue)
+            done = self._apply(planned, there)
+        except Exception as error:  # noqa: BLE001  # a bug of ours included: it stops no other queue
+            return replace(planned, outcome="failed", error=told(error))
+        if done.outcome != "reset" or done.new >= done.position:
+            return done
+        try:
+            self.desk.waker.wake(done.queue, 0.0)
+        except Exception as error:  # noqa: BLE001  # whatever a waker of the user's raises
+            return replace(done, error=told(error))
+        return done
+
+    def _apply(self, planned: Reset, there: Checkpoint | None) -> Reset:
+        """What is parked is so no longer, and is tried anew when its turn comes."""
         new = self._set(planned, there)
         if new is None:
             return replace(planned, outcome="overtaken")
-        if new.seq < planned.old:
-            new = self._above_the_floor(planned, new)
-        return replace(planned, new=new.seq, outcome="reset")
+        at = new.seq if new.seq >= planned.old else self._above_the_floor(planned, new)
+        return replace(planned, new=at, outcome="reset")
 
     def _set(self, planned: Reset, there: Checkpoint | None) -> Checkpoint | None:
         desk = self.desk
@@ -110,12 +128,19 @@ class Resetter:
         done = desk.control.create(new) if there is None else desk.control.commit(there, new)
         return new if done.put(new) else None
 
-    def _above_the_floor(self, planned: Reset, new: Checkpoint) -> Checkpoint:
-        """Where a trim came first, begin behind it. One that sets its floor after this look sees the checkpoint."""
+    def _above_the_floor(self, planned: Reset, new: Checkpoint) -> int:
+        """Where a trim came first, begin behind it. One that sets its floor after this look sees the checkpoint.
+
+        Whoever writes in between may still stand below it, parked there; or is past it, and began behind it, too.
+        """
         cursor = self.desk.sorter.stores.cursors.get(planned.queue)
         if cursor is None or cursor.start <= new.seq:
-            return new
-        return self._set(replace(planned, new=cursor.start), new) or new
+            return new.seq
+        at = replace(planned, new=cursor.start)
+        there: Checkpoint | None = new
+        while there is not None and there.seq < at.new and self._set(at, there) is None:
+            there = self.desk.control.standing(there.consumer, there.queue).checkpoint
+        return at.new
 
     def _planned(self, consumer: Subscription, target: Target, row: Cursor, there: Checkpoint | None) -> Reset:
         old = first_checkpoint(consumer.start, row) if there is None else there.seq
@@ -124,12 +149,11 @@ class Resetter:
         return Reset(row.queue, old, new, row.position, active)
 
     def _subscription(self) -> Subscription:
-        known = self.desk.control.consumers()
-        for one in known:
-            if one.name == self.desk.terms.name:
-                return one
-        retired = any(one.name == self.desk.terms.name for one in self.desk.control.consumers(retired=True))
-        raise ConsumerNotFound(self.desk.terms.name, [one.name for one in known], retired=retired)
+        name, known = self.desk.terms.name, self.desk.control.readable_consumers()
+        there = known.named(name)
+        if there is None:
+            raise ConsumerNotFound(name, [one.name for one in known.active()], retired=name in known.rows)
+        return there
 
     def _named(self, queues: Iterable[str]) -> Iterator[list[Cursor]]:
         stores = self.desk.sorter.stores

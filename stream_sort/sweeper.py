@@ -10,7 +10,7 @@ from stream_sort.core.gaps import GapEvent, GapEventKind
 from stream_sort.core.message import check_seq
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.times import is_time
-from stream_sort.errors import InvalidInput, StoreUnavailable, StreamSortError, named_error, shown
+from stream_sort.errors import InvalidInput, StoreMisconfigured, StoreUnavailable, StreamSortError, named_error, shown
 from stream_sort.queue_visit import QueueVisit
 from stream_sort.row_ages import RowAges, since_measured
 from stream_sort.sorter import Sorter
@@ -226,7 +226,7 @@ class Sweeper:
             self._nudge_all(unavailable, failed, time, done)
         done.add_failed(failed.items())
         with time.keeping(FOR_TELLING):
-            self._settle(done)
+            self._settle([*done.nudged, *(queue for queue, error in failed.items() if _is_its_own(error))], done)
 
     def _nudge_all(self, queues: list[str], failed: dict[str, StreamSortError], time: Allowance, done: Sweep) -> None:
         """Nudge queues while there is time, and note those that failed."""
@@ -242,12 +242,12 @@ class Sweeper:
                 done.complete = False
                 break
 
-    def _settle(self, done: Sweep) -> None:
-        """Tell whoever named the queues which of them were nudged, and note what it could not look at."""
+    def _settle(self, queues: list[str], done: Sweep) -> None:
+        """Tell whoever named the queues which of them are done with, and note what it could not look at."""
         try:
             were_nudged = getattr(self._lagging, "were_nudged", None)
             if callable(were_nudged):
-                were_nudged(tuple(done.nudged))
+                were_nudged(tuple(queues))
         except Exception as error:  # noqa: BLE001  # I7, as above
             done.watch_error = named_error("(all)", error)
         done.watch_error = done.watch_error or getattr(self._lagging, "problem", None)
@@ -285,6 +285,11 @@ def _names(pages: Callable[[Any], QueuePage]) -> Iterator[str]:
     while page.next is not None:
         page = pages(page.next)
         yield from page.queues
+
+
+def _is_its_own(error: StreamSortError) -> bool:
+    """Return True if a queue's own trouble keeps it from being nudged, such as a lost row: no later sweep can."""
+    return not isinstance(error, StoreUnavailable | StoreMisconfigured)
 
 
 def _turned(queues: list[str], now: float) -> list[str]:

@@ -80,7 +80,9 @@ class Watcher:
     def lagging(self, now: float) -> list[str]:
         """See Lagging."""
         self.watched, self._pending = Watched(), None
-        consumers = self._control.consumers()
+        found = self._control.readable_consumers()
+        self.watched.damaged.update((f"(consumer {name})", error) for name, error in found.damaged.items())
+        consumers = found.active()
         if not consumers:
             self.watched.whole = True
             return []
@@ -94,11 +96,14 @@ class Watcher:
         after = replace(after, since=left[0][0] if left else after.since).remembering(finder.lags, now)
         overdue = [queue for name, queues in parked.items() for queue in _overdue(look, queues, finder.compared[name])]
         self.watched.whole = not self.watched.failed
+        if not self.watched.whole or self.watched.left or not look.rows.active:
+            after = after.still_dropping(before, again=not self.watched.whole)
         if not self.watched.whole:
             # What could not be compared now is compared next time, the part of the pass as well.
             after = replace(before, lags=after.lags, forgotten=after.forgotten, dropped=after.dropped)
         elif look.rows.through:
             after = after.after_pass()
+        after = after.doubting(self.watched.lag)
         self._tell(after)
         self._pending = _Pending(look, before, after, finder.due, overdue)
         return list(dict.fromkeys((*(queue for _, queue in finder.due), *overdue)))
@@ -136,6 +141,9 @@ class Watcher:
             # Somebody is new, also to queues that are idle: they are all passed anew.
             before = replace(before, began=None)
         since = now - FIRST_LOOK if before.since is None else min(before.since, now - OVERLAP)
+        # Lags for which there was no room are compared again once no larger one is known.
+        doubts = before.in_doubt()
+        since = min(since, *doubts.values()) if doubts else since
         named = {*parked, *(lag.queue for lag in before.lags)}
         rows = self._reader.read(before, named, since if is_known else min(since, now - FIRST_LOOK), now)
         times = ((row.active_at, row.queue) for row in rows.found.values())
@@ -143,7 +151,8 @@ class Watcher:
         recent = active[:MOST_COMPARED]
         self.watched.left = len(active) - len(recent)
         done = recent[-1][0] if self.watched.left else now - OVERLAP
-        dropped = {one.name: before.dropped[one.name] for one in consumers if one.name in before.dropped}
+        kept = before.dropped.keys() - doubts
+        dropped = {one.name: before.dropped[one.name] for one in consumers if one.name in kept}
         return Look(now, before, rows, recent), replace(rows.watch, since=done, consumers=names, dropped=dropped)
 
     def _tell(self, after: Watch) -> None:

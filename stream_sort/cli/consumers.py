@@ -274,7 +274,11 @@ def _show_resets(done: list[Reset], *, as_json: bool) -> None:
     elif done:
         columns = ("queue", "checkpoint", "reset to", "position", "at work", "outcome")
         show_table(columns, (_reset_cells(one) for one in done))
-    if any(one.outcome == "overtaken" for one in done):
+    for one in done:
+        if one.error is not None:
+            what = "not woken, the sweep does it" if one.outcome == "reset" else "perhaps not reset, try it again"
+            tell(f"queue {one.queue}: {what}: {one.error}")
+    if any(one.outcome in {"overtaken", "failed"} for one in done):
         raise typer.Exit(FAILED)
 
 

@@ -119,15 +119,15 @@ def chosen(found: list[Stuck], choice: Choice) -> list[Stuck]:
 def check_known(connection: Connection) -> None:
     """Raise ConsumerNotFound for a name that may be a typing error."""
     control = connection.sorter.stores.control(connection.control_table)
-    known = [one.name for one in control.consumers()]
-    if connection.consumer_name not in [*known, *(one.name for one in control.consumers(retired=True))]:
-        raise ConsumerNotFound(connection.consumer_name, known)
+    known = control.readable_consumers()
+    if connection.consumer_name not in {*known.rows, *known.damaged}:
+        raise ConsumerNotFound(connection.consumer_name, [one.name for one in known.active()])
 
 
 def check_no_consumers(connection: Connection, queues: Sequence[str]) -> None:
     """Raise InvalidInput where a consumer is named in place of a queue."""
     control = connection.sorter.stores.control(connection.control_table)
-    names = {one.name for one in control.consumers()} if queues else set()
+    names = set(control.readable_consumers().rows) if queues else set()
     for queue in names.intersection(queues):
         try:
             require_known(connection.sorter, queue)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from stream_sort.cli.output import FAILED, Styled, print_json, show_table
+from stream_sort.core.consumption import DeadLetter
 from stream_sort.core.json_text import loads
 from stream_sort.errors import FunctionFailed, InvalidInput, shown
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stream_sort.cli.connection import Connection
-    from stream_sort.core.consumption import DeadLetter, Parked
+    from stream_sort.core.consumption import Parked
     from stream_sort.ordered_consumer import OrderedConsumer
     from stream_sort.ports import ControlStore
 
@@ -73,10 +74,13 @@ class Redriver:
 
     def _try(self, one: Parked | DeadLetter) -> Tried:
         tried = self._ask(one)
-        return tried if tried.outcome == DELIVERED else self._as_it_stands(tried)
+        return tried if tried.outcome == DELIVERED else self._as_it_stands(tried, was_dead=isinstance(one, DeadLetter))
 
-    def _as_it_stands(self, tried: Tried) -> Tried:
-        """Return what the tables say of a message that this redrive did not deliver."""
+    def _as_it_stands(self, tried: Tried, *, was_dead: bool) -> Tried:
+        """Return what the tables say of a message that this redrive did not deliver.
+
+        A dead letter that is gone was delivered. A row that an earlier version wrote does not tell what it passed over.
+        """
         queue, seq = tried.queue, tried.seq
         if self.consumer.stuck(queue, seq):
             return tried
@@ -84,10 +88,12 @@ class Redriver:
             if letter.seq == seq:
                 return replace(tried, outcome=DISCARDED, error=f"discarded meanwhile: {letter.discarded}")
         there = self.control.standing(self.consumer.name, queue).checkpoint
-        if there is not None and there.has_had(seq):
+        if was_dead or (there is not None and there.has_had(seq)):
             return replace(tried, outcome=DELIVERED, error="", by=BY_OTHERS)
         stands = "has not begun here" if there is None else f"stands at seq {there.seq}"
         told = f"not parked any more, and not delivered: consumer {self.consumer.name} was reset, and {stands}"
+        if there is not None and there.began is None and seq <= there.seq:
+            told = f"not parked any more: consumer {self.consumer.name} {stands}; whether it was delivered is not known"
         return replace(tried, outcome=FREED, error=told)
 
     def _ask(self, one: Parked | DeadLetter) -> Tried:

@@ -157,7 +157,7 @@ class Standing:
 class Subscription:
     """A consumer and where it starts; not `ready` while the checkpoints of a "latest" one are being set.
 
-    `retired_at` is when it was retired; nothing waits for it until it delivers again.
+    `retired_at` is when it was retired; nothing waits for it until it runs again.
     """
 
     name: str
@@ -176,8 +176,9 @@ class Subscription:
 class Reset:
     """A checkpoint that is to be set elsewhere: from `old` to `new`, in a queue that is released up to `position`.
 
-    `active` says that the consumer committed there a moment ago. `outcome` is "planned", "reset", or "overtaken": the
-    consumer moved meanwhile, and nothing was changed.
+    `active` says that the consumer committed there a moment ago. `outcome` is "planned", "reset", "overtaken": the
+    consumer moved meanwhile, and nothing was changed; or "failed": it is not known whether it was. `error` says why,
+    or, of one that was reset, why the consumer was not woken: then the sweep does it.
     """
 
     queue: str
@@ -186,6 +187,7 @@ class Reset:
     position: int
     active: bool = False
     outcome: str = "planned"
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +214,24 @@ class Checkpoints:
         for error in self.damaged.values():
             raise error
         return self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Consumers:
+    """The consumers that can be read, retired or not, by name; and those whose rows cannot be."""
+
+    rows: dict[str, Subscription]
+    damaged: dict[str, StreamSortError] = field(default_factory=dict)
+
+    def active(self) -> list[Subscription]:
+        """Return those that are not retired."""
+        return [one for one in self.rows.values() if not one.is_retired]
+
+    def named(self, name: str) -> Subscription | None:
+        """Return one that is not retired; raises if its own row cannot be read."""
+        if name in self.damaged:
+            raise self.damaged[name]
+        return next((one for one in self.active() if one.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)

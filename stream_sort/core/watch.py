@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.activity import HOUR
 from stream_sort.core.times import is_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 # How many lagging queues are remembered, the worst of each consumer first; in how many bytes, as one row holds them.
 MOST_LAGS = 1_000
@@ -25,7 +25,8 @@ FACTOR = 4.0
 class Lag:
     """A queue in which a consumer lags: by how many messages behind which checkpoint, and when it was last nudged.
 
-    `wait` is how long the next nudge has to wait after the last one.
+    `wait` is how long the next nudge has to wait after the last one. `active_at` is when the queue last moved or was
+    nudged, as far as this look knows.
     """
 
     consumer: str
@@ -34,12 +35,13 @@ class Lag:
     messages: int
     nudged_at: float | None = None
     wait: float = 0.0
+    active_at: float | None = None
 
-    def seen(self, checkpoint: int, messages: int) -> Lag:
+    def seen(self, checkpoint: int, messages: int, active_at: float | None = None) -> Lag:
         """Return the lag as it is now; a checkpoint that has moved starts the pauses anew."""
         if checkpoint != self.checkpoint:
-            return Lag(self.consumer, self.queue, checkpoint, messages)
-        return replace(self, messages=messages)
+            return Lag(self.consumer, self.queue, checkpoint, messages, active_at=active_at)
+        return replace(self, messages=messages, active_at=active_at)
 
     def may_nudge(self, now: float, due_since: float = 0.0) -> bool:
         """Return True if there was no nudge yet for what is due since then, or the last one was long enough ago."""
@@ -58,12 +60,23 @@ class Lag:
 class Dropped:
     """Lags of one consumer for which there was no room: since when, and the largest of them.
 
-    `in_pass` is the largest that was dropped since the pass over all rows began.
+    `in_pass` is the largest that was dropped since the pass over all rows began. All of these queues were active at or
+    after `active_since`; None if nobody knows. It is `doubted` when no lag is known that is as large: by then the worst
+    ones, which are remembered, have gone.
     """
 
     since: float
     messages: int
     in_pass: int
+    active_since: float | None = None
+    doubted: bool = False
+
+    def joined(self, other: Dropped) -> Dropped:
+        """Return what was dropped then and later."""
+        times = (self.active_since, other.active_since)
+        known = None if None in times else min(at for at in times if at is not None)
+        most, in_pass = max(self.messages, other.messages), max(self.in_pass, other.in_pass)
+        return Dropped(min(self.since, other.since), most, in_pass, known, self.doubted)
 
     def after_pass(self) -> Dropped | None:
         """Return what is known after a whole pass; None if that dropped nothing: all that lags is remembered."""
@@ -118,7 +131,7 @@ class Watch:
             "consumers": list(self.consumers),
             "lags": lags,
             "forgotten": self.forgotten,
-            "dropped": {name: [one.since, one.messages, one.in_pass] for name, one in self.dropped.items()},
+            "dropped": {name: list(astuple(one)) for name, one in self.dropped.items()},
             "began": self.began,
             "place": self.place,
             "seen": self.seen,
@@ -145,9 +158,8 @@ class Watch:
         dropped = dict(self.dropped)
         for lag in ordered[kept:]:
             if lag.messages > 0:
-                there = dropped.get(lag.consumer, Dropped(now, 0, 0))
-                most, in_pass = max(there.messages, lag.messages), max(there.in_pass, lag.messages)
-                dropped[lag.consumer] = Dropped(there.since, most, in_pass)
+                one = Dropped(now, lag.messages, lag.messages, lag.active_at)
+                dropped[lag.consumer] = dropped[lag.consumer].joined(one) if lag.consumer in dropped else one
         return replace(self, lags=tuple(remembered), forgotten=len(ordered) - kept, dropped=dropped)
 
     def after_pass(self) -> Watch:
@@ -155,10 +167,29 @@ class Watch:
         left = ((consumer, one.after_pass()) for consumer, one in self.dropped.items())
         return replace(self, dropped={consumer: one for consumer, one in left if one is not None})
 
+    def in_doubt(self) -> dict[str, float]:
+        """Return since when all that was dropped was active, by consumer, where it is doubted."""
+        dropped = ((consumer, one) for consumer, one in self.dropped.items() if one.doubted)
+        return {consumer: one.active_since for consumer, one in dropped if one.active_since is not None}
+
+    def doubting(self, known: Mapping[str, int]) -> Watch:
+        """Return the same when so large lags are known: what was dropped was none that is larger than the worst."""
+        dropped = self.dropped.items()
+        return replace(self, dropped={name: replace(one, doubted=known[name] < one.messages) for name, one in dropped})
+
+    def still_dropping(self, before: Watch, *, again: bool) -> Watch:
+        """Return the same if the doubts of the last look could not be cleared up: by the next one, or by the pass."""
+        dropped = dict(self.dropped)
+        for consumer in before.in_doubt().keys() & set(self.consumers):
+            old = before.dropped[consumer] if again else replace(before.dropped[consumer], active_since=None)
+            dropped[consumer] = old.joined(dropped.get(consumer, old))
+        return replace(self, dropped=dropped)
+
     def _is_sound(self) -> bool:
         """Return True if all values are of their types: this was read from a table."""
-        times = (self.since, self.began, self.overdue_until, *(lag.nudged_at for lag in self.lags))
         dropped = self.dropped.values()
+        times = [self.since, self.began, self.overdue_until, *(lag.nudged_at for lag in self.lags)]
+        times += [one.active_since for one in dropped]
         numbers: list[float] = [self.forgotten, self.seen, self.total or 0]
         numbers += [number for lag in self.lags for number in (lag.checkpoint, lag.wait)]
         numbers += [number for one in dropped for number in (one.since, one.messages, one.in_pass)]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Checkpoint,
         Checkpoints,
         Commit,
+        Consumers,
         DeadLetter,
         DeadLetterPage,
         ParkedPage,
@@ -93,7 +94,8 @@ class ControlStore(Protocol):
     def register(self, subscription: Subscription) -> Subscription:
         """Add a consumer that is about to deliver.
 
-        12. Only if there is none of that name, or it is retired and thereby no longer is; answers the one that stands.
+        12. Only if there is none of that name; answers the one that stands. If that is retired, it no longer is, and
+            nothing else of it changes.
         """
 
     def introduce(self, subscription: Subscription) -> Subscription:
@@ -105,13 +107,19 @@ class ControlStore(Protocol):
     def make_ready(self, subscription: Subscription) -> None:
         """Note that a consumer's first checkpoints are set.
 
-        13. Changes nothing else; nothing at all if it was retired.
+        13. Changes nothing else: one that was retired stays so.
         """
 
     def consumers(self, *, retired: bool = False) -> list[Subscription]:
         """Name all consumers that are not retired; with `retired`, those that are.
 
         14. Every one that was registered, or retired, before the call.
+        """
+
+    def readable_consumers(self) -> Consumers:
+        """Read all consumers, for somebody who asks for one, or decides nothing by them.
+
+        19. As `consumers`, which raises where this names a row that cannot be read.
         """
 
     def bookmark(self) -> Any:
@@ -126,5 +134,5 @@ class ControlStore(Protocol):
     def retire(self, consumer: str, now: float) -> None:
         """Mark a consumer as retired, if it is there and is not retired yet.
 
-        16. Its checkpoints and dead letters stay as they are; `register` adds it anew, nothing else does.
+        16. Its checkpoints and dead letters stay as they are; only `register` takes the mark away.
         """

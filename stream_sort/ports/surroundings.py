@@ -30,8 +30,9 @@ class Lagging(Protocol):
 
     It may have an attribute `problem`: what kept the last look from being whole, a StreamSortError or None; one
     `damaged`: queues that it could not look at, with a StreamSortError each; and a method `were_nudged(queues)`, which
-    is called after each look with those that were nudged: of the named ones, some may have failed, and some were left
-    out for want of time. `ports.time_limit.seconds_left` says how long a look may take.
+    is called after each look with those that were nudged, or cannot be for a trouble of their own: of the named ones,
+    some may have failed, and some were left out for want of time. `ports.time_limit.seconds_left` says how long a look
+    may take.
     """
 
     def lagging(self, now: float) -> Iterable[str]:

@@ -9,6 +9,7 @@ from stream_sort.core.consumption import (
     Checkpoint,
     Checkpoints,
     Commit,
+    Consumers,
     DeadLetter,
     DeadLetterPage,
     Parked,
@@ -137,9 +138,8 @@ class MemoryControlStore:
     def register(self, subscription: Subscription) -> Subscription:
         """See ControlStore."""
         with self._tables.lock:
-            there = self._control.consumers.get(subscription.name)
-            if there is None or there.is_retired:
-                there = self._control.consumers[subscription.name] = subscription
+            there = self._control.consumers.get(subscription.name, subscription)
+            there = self._control.consumers[subscription.name] = replace(there, retired_at=None)
             return there
 
     def introduce(self, subscription: Subscription) -> Subscription:
@@ -151,13 +151,18 @@ class MemoryControlStore:
         """See ControlStore."""
         with self._tables.lock:
             there = self._control.consumers.get(subscription.name)
-            if there is not None and not there.is_retired:
+            if there is not None:
                 self._control.consumers[subscription.name] = replace(there, ready=True)
 
     def consumers(self, *, retired: bool = False) -> list[Subscription]:
         """See ControlStore."""
         with self._tables.lock:
             return [one for one in self._control.consumers.values() if one.is_retired is retired]
+
+    def readable_consumers(self) -> Consumers:
+        """See ControlStore."""
+        with self._tables.lock:
+            return Consumers(dict(self._control.consumers))
 
     def bookmark(self) -> Any:
         """See ControlStore."""
@@ -186,7 +191,7 @@ class MemoryControlStore:
 
     def _is_starting(self, consumer: str) -> bool:
         there = self._control.consumers.get(consumer)
-        return there is not None and not there.ready and not there.is_retired
+        return there is not None and not there.ready
 
 
 def _is_due(parked: Parked, before: float | None) -> bool:

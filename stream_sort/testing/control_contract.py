@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.batch import Transaction
-from stream_sort.core.consumption import Checkpoint, Commit, DeadLetter, Parked, Subscription
+from stream_sort.core.consumption import Checkpoint, Commit, Consumers, DeadLetter, Parked, Subscription
 from stream_sort.core.limits import MAX_EFFECTS
 from stream_sort.core.records import Cursor, Tombstones
 from stream_sort.errors import EffectRefused, StreamSortError, TransactionTooLarge
@@ -228,6 +228,14 @@ class ControlStoreContract:
         assert bench.control.register(first) == first
         assert bench.control.register(Subscription("billing", "17", NOW + 5)) == first
 
+    def test_12_a_retired_consumer_comes_back_as_it_was(self, bench: ControlBench) -> None:
+        first = bench.control.register(Subscription("billing", "latest", NOW, ready=False))
+        for ready in (False, True):
+            bench.control.retire("billing", NOW + 1)
+            assert bench.control.register(Subscription("billing", "17", NOW + 5)) == replace(first, ready=ready)
+            assert bench.control.consumers() == [replace(first, ready=ready)]
+            bench.control.make_ready(first)
+
     def test_13_getting_ready_changes_nothing_else(self, bench: ControlBench) -> None:
         first = bench.control.register(Subscription("billing", "latest", NOW, ready=False))
         bench.control.make_ready(replace(first, start="17", since=0.0))
@@ -236,9 +244,15 @@ class ControlStoreContract:
     def test_13_getting_ready_makes_no_consumer_known_that_was_retired(self, bench: ControlBench) -> None:
         first = bench.control.register(Subscription("billing", "latest", NOW, ready=False))
         bench.control.retire("billing", NOW + 1)
+        assert bench.control.create(replace(ROW, queue="a"), first).won
         bench.control.make_ready(first)
         assert bench.control.consumers() == []
         assert not bench.control.create(replace(ROW, queue="b"), first).won
+        assert bench.control.register(first) == replace(first, ready=True)
+
+    def test_13_who_never_was_registered_does_not_get_ready(self, bench: ControlBench) -> None:
+        bench.control.make_ready(Subscription("biling", "latest", NOW, ready=False))
+        assert (bench.control.consumers(), bench.control.consumers(retired=True)) == ([], [])
 
     def test_16_a_retired_consumer_is_named_no_more_and_its_rows_stay(self, bench: ControlBench) -> None:
         other = bench.control.register(Subscription("search", "earliest", NOW))
@@ -252,8 +266,7 @@ class ControlStoreContract:
         retired = Subscription("billing", "latest", NOW, retired_at=NOW + 1)
         assert bench.control.consumers(retired=True) == [retired]
         assert (bench.row(), bench.control.dead_letters_of("billing", "q")) == (row, [LETTER])
-        again = Subscription("billing", "17", NOW + 5)
-        assert bench.control.register(again) == again
+        assert bench.control.register(Subscription("billing", "17", NOW + 5)) == replace(retired, retired_at=None)
         assert sorted(one.name for one in bench.control.consumers()) == ["billing", "search"]
         assert bench.control.consumers(retired=True) == []
 
@@ -269,8 +282,8 @@ class ControlStoreContract:
         bench.control.retire("billing", NOW + 6)
         assert bench.control.introduce(later) == replace(first, retired_at=NOW + 6)
         assert bench.control.consumers() == []
-        assert bench.control.register(later) == later
-        assert bench.control.introduce(first) == later
+        assert bench.control.register(later) == first
+        assert bench.control.introduce(later) == first
 
     def test_14_every_consumer_is_named(self, bench: ControlBench) -> None:
         assert bench.control.consumers() == []
@@ -278,6 +291,15 @@ class ControlStoreContract:
         for subscription in made:
             bench.control.register(subscription)
         assert sorted(bench.control.consumers(), key=lambda one: int(one.name[1:])) == made
+
+    def test_19_consumers_that_can_be_read_are_those_that_are_there(self, bench: ControlBench) -> None:
+        assert bench.control.readable_consumers() == Consumers({})
+        made = {name: bench.control.register(Subscription(name, "earliest", NOW)) for name in ("billing", "search")}
+        bench.control.retire("search", NOW + 1)
+        found = bench.control.readable_consumers()
+        gone = replace(made["search"], retired_at=NOW + 1)
+        assert (found.rows, found.damaged) == ({"billing": made["billing"], "search": gone}, {})
+        assert (found.named("billing"), found.named("search")) == (made["billing"], None)
 
     def test_15_the_bookmark_is_what_was_set_last(self, bench: ControlBench) -> None:
         assert bench.control.bookmark() is None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from stream_sort import StoreUnavailable
+from stream_sort.stores.dynamodb.control import DynamoControlStore
 from tests.functional.operator_desk import OperatorDesk
 
 if TYPE_CHECKING:
@@ -154,6 +156,23 @@ def test_a_queue_that_has_the_name_of_a_consumer_is_a_queue(desk: OperatorDesk) 
     (one,) = desk.told("consumers", "reset", "billing", "--to", "earliest", "--dry-run")
     assert (one["queue"], one["new"]) == ("billing", -1)
     assert desk.told("parked", "list", "billing") == []
+
+
+def test_a_reset_that_fails_in_one_queue_resets_the_others_says_why_and_fails(
+    desk: OperatorDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = DynamoControlStore.commit
+
+    def fails_for_ada(store: Any, old: Any, new: Any) -> Any:
+        if new.queue == "ada":
+            raise StoreUnavailable("throttled")
+        return commit(store, old, new)
+
+    monkeypatch.setattr(DynamoControlStore, "commit", fails_for_ada)
+    done = desk.run("consumers", "reset", "--all", "--to", "earliest", "--yes")
+    assert (done.exit_code, checkpoints(desk)) == (1, (3, -1))
+    assert re.search(r"bob +1 +-1 +1 +reset", done.stdout)
+    assert "queue ada: perhaps not reset, try it again: StoreUnavailable: throttled" in done.stderr
 
 
 def test_a_reset_with_nothing_to_do_says_so(desk: OperatorDesk) -> None:

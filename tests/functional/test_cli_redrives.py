@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,6 +110,39 @@ def test_a_dead_letter_that_somebody_else_redrove_is_delivered(
     assert done.exit_code == 0, done.output
     told = [(one["seq"], one["outcome"], one["by"]) for one in json.loads(done.stdout)]
     assert told == [(1, "delivered", "another run"), (2, "delivered", "this redrive")]
+
+
+def as_the_version_before_wrote_it(desk: OperatorDesk, queue: str, seq: int | None = None) -> None:
+    """Take from a checkpoint what says which messages the consumer has had; set it elsewhere, if a seq is given."""
+    control = desk.sorter.stores.control("Control")
+    row = control.standing("billing", queue).checkpoint
+    assert row is not None
+    at = row.seq if seq is None else seq
+    assert control.commit(row, replace(row, version=row.version + 1, seq=at, parked=None, began=None)).won
+
+
+def test_a_dead_letter_that_somebody_else_redrove_is_delivered_though_the_checkpoint_does_not_tell(
+    desk: OperatorDesk, meanwhile: Callable[[Callable[[], Any]], None]
+) -> None:
+    desk.put("eve", 0, 1, 2)
+    desk.bury("eve", 1)
+    desk.clerk.poison.clear()
+    as_the_version_before_wrote_it(desk, "eve")
+    meanwhile(lambda: desk.consumer.redrive("eve", 1))
+    done = desk.run("dead", "redrive", "eve", *FUNCTION, "--json")
+    assert done.exit_code == 0, done.output
+    assert outcomes(done.stdout) == {"eve": ("delivered", 0, "another run")}
+
+
+def test_of_a_checkpoint_that_does_not_tell_what_was_delivered_no_reset_is_claimed(
+    desk: OperatorDesk, meanwhile: Callable[[Callable[[], Any]], None]
+) -> None:
+    meanwhile(lambda: as_the_version_before_wrote_it(desk, "ada", seq=2))
+    done = desk.run("parked", "redrive", "ada", *FUNCTION, "--json")
+    assert done.exit_code == 1
+    (told,) = json.loads(done.stdout)
+    known = "not parked any more: consumer billing stands at seq 2; whether it was delivered is not known"
+    assert (told["outcome"], told["error"]) == ("not parked", known)
 
 
 def test_a_redrive_that_loses_its_commit_to_another_one_is_delivered(desk: OperatorDesk) -> None:

@@ -22,6 +22,7 @@ BROKEN = {
     "never-notes": {"I8"},
     "consumer-recreates-cursor": {"I10"},
     "bug-ends-run": {"I9"},
+    "returns-anew": {"I3"},
     "registers-once": {"I5"},
     "sweep-registers": {"I5"},
 }

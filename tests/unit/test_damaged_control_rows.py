@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from stream_sort import OrderedConsumer, RowDamaged, StreamSorter, Sweeper
 from stream_sort.core.consumption import Wake
-from stream_sort.stores.dynamodb.control_rows import BOOKMARK, SWEEP, key_of, place_of
+from stream_sort.stores.dynamodb.control_rows import BOOKMARK, CONSUMERS, SWEEP, key_of, place_of
 from stream_sort.testing.clock import MovableClock
 from stream_sort.watcher import Watcher
 
@@ -82,6 +82,35 @@ def test_a_damaged_checkpoint_keeps_no_latest_consumer_from_coming_back(bench: B
     again = OrderedConsumer("billing", lambda _: None, sorter=bench.sorter, start="latest")
     assert [one.ended for one in again.process([Wake("a"), Wake("b")])] == ["failed", "done"]
     assert (again.checkpoint("b"), bench.control.consumers()[0].ready) == (1, True)
+
+
+@pytest.fixture
+def half_a_consumer(bench: Bench) -> str:
+    """A registration without a start, of another consumer."""
+    bench.client.put_item(TableName="Control", Item=key_of(CONSUMERS, "search"))
+    return "search"
+
+
+def test_a_damaged_registration_stops_the_wakes_of_no_other_consumer(bench: Bench, half_a_consumer: str) -> None:
+    assert bench.sweep() == ({"a", "b", "p"}, [f"(consumer {half_a_consumer})"], None)
+    assert bench.watcher.watched.whole
+    assert bench.watcher.watched.lag == {"billing": 1}
+    assert bench.sweep()[1] == [f"(consumer {half_a_consumer})"], "it is told of until it is mended"
+
+
+def test_a_damaged_registration_keeps_no_other_consumer_from_being_asked_or_reset(
+    bench: Bench, half_a_consumer: str
+) -> None:
+    other = OrderedConsumer("billing", sorter=bench.sorter)
+    assert other.checkpoint("a") == 0
+    assert [one.queue for one in other.reset("earliest", queues=["a"], dry_run=True)] == ["a"]
+    with pytest.raises(RowDamaged, match="without ready, since, start"):
+        OrderedConsumer(half_a_consumer, sorter=bench.sorter).reset("earliest")
+
+
+def test_a_trim_is_refused_while_a_registration_is_damaged(bench: Bench, half_a_consumer: str) -> None:
+    with pytest.raises(RowDamaged, match=half_a_consumer):
+        bench.sorter.trim("a", 0, control_table="Control")
 
 
 def test_who_decides_by_a_damaged_row_is_told(bench: Bench) -> None:

@@ -152,16 +152,49 @@ def test_a_registration_that_was_killed_goes_on_where_it_was_and_does_not_begin_
     assert store.calls == ["register", "readable_checkpoints", "make_ready"]
 
 
-def test_a_retired_latest_consumer_that_comes_back_pays_for_new_queues_only(office: Office, clerk: Clerk) -> None:
-    for queue in "abc":
-        office.put(0, queue=queue)
+def test_a_retired_latest_consumer_that_comes_back_needs_no_pass_over_all_queues(office: Office, clerk: Clerk) -> None:
+    office.put(0)
     wake(office.hire(clerk, start="latest"))
     office.hire(clerk).retire()
-    office.put(0, queue="new")
     store = Interrupted(office.sorter.stores.control("Control"))
     Registrar(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("billing", LATEST)  # type: ignore[arg-type]
-    assert store.calls.count("create") == 1
-    assert office.row("new") == Checkpoint("billing", "new", 0)
+    assert store.calls == ["register"]
+
+
+@pytest.mark.parametrize("retired_first", [True, False])
+def test_a_retired_latest_consumer_that_comes_back_gets_all_of_a_queue_it_had_not_begun(
+    office: Office, clerk: Clerk, *, retired_first: bool
+) -> None:
+    office.put(0, queue="old")
+    consumer = office.hire(clerk, start="latest")
+    wake(consumer, "old")
+    if retired_first:
+        consumer.retire()
+    office.put(0, 1, 2, queue="new")
+    if not retired_first:
+        consumer.retire()
+    wake(consumer, "new")
+    assert clerk.seqs("new") == [0, 1, 2]
+
+
+def test_a_latest_consumer_that_is_retired_for_a_moment_while_it_starts_starts_at_the_latest_everywhere(
+    office: Office, clerk: Clerk
+) -> None:
+    for queue in "abc":
+        office.put(0, 1, queue=queue)
+    control = office.sorter.stores.control("Control")
+    cursors = OneByOne(office.sorter.stores.cursors)
+    get = cursors.get
+
+    def get_while_it_is_retired(queue: str) -> Any:
+        if queue == "a":
+            control.retire("billing", office.clock())
+        return get(queue)
+
+    cursors.get = get_while_it_is_retired
+    registrar(office, cursors).register("billing", LATEST)
+    wake(office.hire(clerk, start="latest"), "a", "b", "c")
+    assert clerk.batches == []
 
 
 def test_a_slow_registration_stops_when_another_one_is_through(office: Office) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,12 +14,19 @@ from stream_sort import (
     InvalidInput,
     OrderedConsumer,
     QueueNotFound,
+    StoreUnavailable,
 )
 from stream_sort.core.consumption import Subscription
+from stream_sort.sweeper import Sweeper
+from stream_sort.watcher import Watcher
 from tests.consumers import Clerk, Office, wake
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream_sort import Reset
+
+    Happenings = list[Callable[[], object]]
 
 IDLE = 301.0
 
@@ -90,7 +99,63 @@ def test_a_reset_to_the_end_wakes_nobody(office: Office) -> None:
 def test_a_reset_is_done_although_no_wake_goes_out(office: Office) -> None:
     consumer = consumed(office, 0, 1)
     office.waker.fails = True
-    assert moves(consumer.reset("earliest")) == [("q", 1, -1, "reset")]
+    (done,) = consumer.reset("earliest")
+    assert moves([done]) == [("q", 1, -1, "reset")]
+    assert done.error == "StoreUnavailable: no wake could be sent"
+
+
+def idle_for_hours(office: Office, queues: int) -> tuple[OrderedConsumer, Callable[[], list[str]]]:
+    """A consumer that is through with as many queues, what sweeps it, and four quiet hours."""
+    names = [f"q{number:04}" for number in range(queues)]
+    for name in names:
+        office.put(0, queue=name)
+    consumer = office.hire(Clerk())
+    wake(consumer, *names)
+    control = office.sorter.stores.control("Control")
+
+    def sweep() -> list[str]:
+        office.clock.move(60)
+        return Sweeper(office.sorter, lagging=Watcher(control, office.sorter.stores.cursors)).sweep().nudged
+
+    for pause in (0.0, 4 * 3_600.0):
+        office.clock.move(pause)
+        for _ in range(10):
+            sweep()
+    return consumer, sweep
+
+
+@pytest.mark.parametrize("death", [True, False])
+def test_an_idle_queue_that_is_reset_and_whose_wake_is_lost_is_nudged_by_the_second_sweep(
+    office: Office, *, death: bool
+) -> None:
+    consumer, sweep = idle_for_hours(office, 1_500)
+    office.waker.fails = True
+    with suppress(KeyboardInterrupt):
+        office.interrupt(consumer).after["commit"] = [die] if death else []
+        consumer.reset("earliest", queues=["q1200"])
+    assert "q1200" in [*sweep(), *sweep()]
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("throttled"), KeyError("a bug")], ids=repr)
+def test_a_queue_that_cannot_be_reset_keeps_no_other_from_being_reset_and_woken(
+    office: Office, error: Exception
+) -> None:
+    for queue in "abc":
+        office.put(0, 1, queue=queue)
+    consumer = office.hire(Clerk())
+    wake(consumer, "a", "b", "c")
+    office.clock.move(IDLE)
+
+    def fails() -> None:
+        raise error
+
+    store = office.interrupt(consumer)
+    store.after["commit"] = [lambda: store.before.update(commit=[fails])]
+    done = consumer.reset("earliest")
+    assert moves(done) == [("a", 1, -1, "reset"), ("b", 1, -1, "failed"), ("c", 1, -1, "reset")]
+    assert [one.error for one in done] == [None, f"{type(error).__name__}: {error}", None]
+    assert [queue for queue, _ in office.waker.sent] == ["a", "c"]
+    assert moves(consumer.reset("earliest")) == [("b", 1, -1, "reset")]
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(office: Office) -> None:
@@ -182,6 +247,70 @@ def test_where_a_trim_came_first_the_consumer_begins_behind_it(office: Office) -
     office.interrupt(consumer).before["commit"] = trim  # type: ignore[assignment]
     assert moves(consumer.reset("earliest")) == [("q", 3, 2, "reset")]
     assert consumer.catch_up("q") == 1
+
+
+def die() -> None:
+    raise KeyboardInterrupt
+
+
+def trims(office: Office, through: int) -> Happenings:
+    return [lambda: office.sorter.trim("q", through, control_table="Control")]
+
+
+def test_a_run_between_a_reset_and_its_look_at_the_floor_says_of_nothing_that_it_was_not_consumed(
+    office: Office,
+) -> None:
+    clerk = Clerk()
+    consumer = consumed(office, *range(11), clerk=clerk)
+    clerk.done.clear()
+    operator = office.hire(Clerk())
+    store = office.interrupt(operator)
+    store.before["commit"] = trims(office, 8)
+    store.after["commit"] = [lambda: wake(consumer)]
+    assert moves(operator.reset(3)) == [("q", 10, 8, "reset")]
+    assert (clerk.seqs(), consumer.parked(), consumer.checkpoint("q")) == ([9, 10], [], 10)
+
+
+def test_a_reset_that_died_before_it_looked_at_the_floor_parks_no_queue(office: Office) -> None:
+    clerk = Clerk()
+    consumer = consumed(office, *range(11), clerk=clerk)
+    clerk.done.clear()
+    operator = office.hire(Clerk())
+    store = office.interrupt(operator)
+    store.before["commit"] = trims(office, 8)
+    store.after["commit"] = [die]
+    with pytest.raises(KeyboardInterrupt):
+        operator.reset(3)
+    wake(consumer)
+    assert (clerk.seqs(), consumer.parked(), consumer.checkpoint("q")) == ([9, 10], [], 10)
+
+
+def test_what_was_trimmed_behind_what_the_consumer_has_had_is_still_told_of(office: Office) -> None:
+    consumer = consumed(office, 0, 1, 2)
+    row = office.row()
+    assert row is not None
+    office.put(3, 4, 5)
+    consumer.retire()
+    office.sorter.trim("q", 4, control_table="Control")
+    office.sorter.stores.control("Control").commit(row, row.reset(0, "reset:1", 0.0))
+    wake(consumer)
+    (parked,) = consumer.parked()
+    assert (parked.seq, parked.damaged, consumer.checkpoint("q")) == (3, True, 2)
+    assert "seq 3 was not consumed before" in parked.error
+
+
+def test_a_run_that_parks_a_queue_below_the_floor_is_passed_by_the_reset(office: Office) -> None:
+    consumer = consumed(office, *range(11))
+    row = office.row()
+    assert row is not None
+    # As the version before wrote it: nobody knows what the consumer has had.
+    office.sorter.stores.control("Control").commit(row, replace(row, version=row.version + 1, began=None))
+    operator = office.hire(Clerk())
+    store = office.interrupt(operator)
+    store.before["commit"] = trims(office, 8)
+    store.after["commit"] = [lambda: wake(consumer)]
+    assert moves(operator.reset(3)) == [("q", 10, 8, "reset")]
+    assert (consumer.parked(), consumer.checkpoint("q")) == ([], 8)
 
 
 def test_a_queue_whose_messages_were_trimmed_is_freed_by_a_reset(office: Office) -> None:

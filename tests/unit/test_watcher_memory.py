@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +136,80 @@ def test_the_alarm_does_not_clear_while_more_queues_lag_than_are_remembered(flee
     assert (fleet.watcher.watched.lag, fleet.watcher.watched.dropped) == ({}, {})
 
 
+class Crowded(Fleet):
+    """Many idle queues, and 30 that a consumer lags in, for ten minutes: more than there is room for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for queue in self.add(300, prefix="idle", ago=LONG):
+            self.commit("a", queue)
+        self.busy = self.add(30)
+        self.register("a")
+        for number, queue in enumerate(self.busy):
+            self.commit("a", queue, 9 - number % 9 - 1)
+        for _ in range(10):
+            self.sweep()
+        assert (self.lag, self.watcher.watched.dropped["a"].messages) == (9, 6)
+
+    @property
+    def lag(self) -> int:
+        return self.watcher.watched.lag["a"]
+
+    def lags(self, sweeps: int) -> list[int]:
+        return [self.lag for _ in range(sweeps) if self.sweep()]
+
+
+@pytest.fixture
+def crowded(monkeypatch: pytest.MonkeyPatch) -> Crowded:
+    monkeypatch.setattr(watch, "MOST_LAGS", 10)
+    monkeypatch.setattr("stream_sort.activity_reader.ROWS_TO_CATCH_UP", 5)
+    return Crowded()
+
+
+def test_the_lag_is_gone_two_sweeps_after_more_queues_than_are_remembered_were_consumed(crowded: Crowded) -> None:
+    for queue in crowded.busy:
+        crowded.commit("a", queue)
+    assert crowded.lags(3) == [6, 0, 0]
+    assert crowded.watcher.watched.dropped == {}
+
+
+def test_the_lag_is_true_again_after_the_worst_of_more_queues_than_are_remembered_were_consumed(
+    crowded: Crowded,
+) -> None:
+    for number, queue in enumerate(crowded.busy):
+        if number % 9 > 3:
+            crowded.commit("a", queue)
+    assert crowded.lags(30) == [6, *[4] * 29]
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("throttled"), KeyError("a bug")], ids=repr)
+def test_lags_that_could_not_be_compared_again_are_told_until_they_are(
+    crowded: Crowded, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    for queue in crowded.busy:
+        crowded.commit("a", queue)
+    assert crowded.lags(1) == [6]
+
+    def fails(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(crowded.control, "readable_checkpoints", fails)
+        assert crowded.lags(2) == [6, 6]
+    assert crowded.lags(1) == [0]
+
+
+def test_more_lags_than_can_be_compared_at_once_are_told_until_the_pass_is_through(
+    crowded: Crowded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("watcher", "lag_finder"):
+        monkeypatch.setattr(f"stream_sort.{module}.MOST_COMPARED", 20)
+    for queue in crowded.busy:
+        crowded.commit("a", queue)
+    lags = crowded.lags(200)
+    assert (lags[:20], lags[-1]) == ([6] * 20, 0)
+
+
 def test_a_listing_that_fails_for_one_consumer_stops_no_other(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet.add(1)
     fleet.register("a")
@@ -253,6 +328,24 @@ def test_parked_queues_beyond_the_bound_are_nudged_once_an_hour_however_often_sw
             if queue in counts:
                 counts[queue] += 1
     assert all(6 <= count <= 11 for count in counts.values()), counts
+
+
+@pytest.mark.usefixtures("little_room")
+@pytest.mark.parametrize("lost", [None, 30])
+def test_a_parked_queue_that_cannot_be_nudged_makes_no_storm_of_nudges_of_the_others(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, lost: int | None
+) -> None:
+    for module in ("watcher", "lag_finder"):
+        monkeypatch.setattr(f"stream_sort.{module}.MOST_LAGS", 10, raising=False)
+    monkeypatch.setattr("stream_sort.activity_reader.ROWS_TO_CATCH_UP", 10)
+    names = fleet.add(200, ago=LONG)
+    fleet.register("a")
+    for number, queue in enumerate(names):
+        fleet.park("a", queue, fleet.clock() + number / 10)
+    if lost is not None:
+        del fleet.tables._tables.cursors[names[lost]]
+    counts = Counter(queue for _ in range(6 * 60) for queue in fleet.sweep().nudged)
+    assert all(6 <= counts[queue] <= 11 for number, queue in enumerate(names[10:], 10) if number != lost), counts
 
 
 STRANGE: list[dict[str, Any]] = [

@@ -142,7 +142,7 @@ class Join:
         return len(wanted)
 
     def _registered(self) -> Subscription | None:
-        return next((one for one in self._control.consumers() if one.name == self.consumer), None)
+        return self._control.readable_consumers().named(self.consumer)
 
     def _register(self) -> None:
         self._control.register(Subscription(self.consumer, EARLIEST, time.time()))

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stream_sort.core.consumption import Checkpoint, Checkpoints, Commit, DeadLetterPage, ParkedPage, Standing
+from stream_sort.core.consumption import (
+    Checkpoint,
+    Checkpoints,
+    Commit,
+    Consumers,
+    DeadLetterPage,
+    ParkedPage,
+    Standing,
+)
 from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import EffectRefused, RowDamaged, SettingsError
 from stream_sort.stores.dynamodb import control_rows as rows
@@ -69,8 +78,7 @@ class DynamoControlStore:
         if starting is None:
             return _committed(self._put(row, row_is_absent), checkpoint)
         key = rows.key_of(rows.CONSUMERS, starting.name)
-        is_not_ready = rows.ConsumerRow.ready == False  # noqa: E712  # pynamodb's way to say it
-        is_starting = rows.condition_of(is_not_ready & rows.ConsumerRow.retired_at.does_not_exist())
+        is_starting = rows.condition_of(rows.ConsumerRow.ready == False)  # noqa: E712  # pynamodb's way to say it
         check = {"ConditionCheck": {"TableName": self._table, "Key": key, **is_starting}}
         try:
             actions = [self._put_action(row, row_is_absent), check]
@@ -145,26 +153,41 @@ class DynamoControlStore:
 
     def register(self, subscription: Subscription) -> Subscription:
         """See ControlStore."""
-        there = self._subscription(subscription.name)
-        if there is not None and not there.is_retired:
+        there = self.introduce(subscription)
+        if not there.is_retired:
             return there
-        is_absent, is_retired = rows.ConsumerRow.pk.does_not_exist(), rows.ConsumerRow.retired_at.exists()
-        return self._add_consumer(subscription, is_absent | is_retired)
+        self._update_consumer(there.name, "REMOVE #retired", "attribute_exists(#retired)")
+        return replace(there, retired_at=None)
 
     def introduce(self, subscription: Subscription) -> Subscription:
         """See ControlStore."""
-        there = self._subscription(subscription.name)
-        return there or self._add_consumer(subscription, rows.ConsumerRow.pk.does_not_exist())
+        wire = self._get(rows.CONSUMERS, subscription.name)
+        if wire is None:
+            reply = self._put(rows.ConsumerRow.of(subscription), rows.ConsumerRow.pk.does_not_exist())
+            wire = reply.item if reply.refused else None
+        return subscription if wire is None else rows.row_of(rows.ConsumerRow, wire).subscription()
 
     def make_ready(self, subscription: Subscription) -> None:
         """See ControlStore."""
-        # An update would make a row where there is none: half of one, of a consumer that was retired meanwhile.
-        self._update_consumer(subscription.name, rows.ConsumerRow.ready.attr_name, {"BOOL": True})
+        self._update_consumer(subscription.name, "SET #ready = :value", "attribute_exists(#pk)", {"BOOL": True})
 
     def consumers(self, *, retired: bool = False) -> list[Subscription]:
         """See ControlStore."""
-        found = (rows.row_of(rows.ConsumerRow, wire).subscription() for wire in self._query(rows.CONSUMERS, ""))
-        return [one for one in found if one.is_retired is retired]
+        found = self.readable_consumers()
+        for error in found.damaged.values():
+            raise error
+        return [one for one in found.rows.values() if one.is_retired is retired]
+
+    def readable_consumers(self) -> Consumers:
+        """See ControlStore."""
+        found = Consumers({})
+        for wire in self._query(rows.CONSUMERS, ""):
+            name = str(wire[tables.CONTROL_SK].get("S", ""))
+            try:
+                found.rows[name] = rows.row_of(rows.ConsumerRow, wire).subscription()
+            except RowDamaged as error:
+                found.damaged[name] = error
+        return found
 
     def bookmark(self) -> Any:
         """See ControlStore."""
@@ -179,32 +202,24 @@ class DynamoControlStore:
 
     def retire(self, consumer: str, now: float) -> None:
         """See ControlStore."""
-        at = {"N": str(round(now * 1000))}
-        self._update_consumer(consumer, rows.ConsumerRow.retired_at.attr_name, at)
-
-    def _subscription(self, name: str) -> Subscription | None:
-        wire = self._get(rows.CONSUMERS, name)
-        return None if wire is None else rows.row_of(rows.ConsumerRow, wire).subscription()
-
-    def _add_consumer(self, subscription: Subscription, condition: Any) -> Subscription:
-        reply = self._put(rows.ConsumerRow.of(subscription), condition)
-        there = reply.item if reply.refused else None
-        return subscription if there is None else rows.row_of(rows.ConsumerRow, there).subscription()
-
-    def _update_consumer(self, name: str, attribute: str, value: Any) -> None:
-        """Set one attribute of a consumer that is there and not retired."""
-        # An update would make a row where there is none: half of one.
         row_is_there, is_not_retired = "attribute_exists(#pk)", "attribute_not_exists(#retired)"
-        names = {"#changed": attribute, "#pk": tables.CONTROL_PK, "#retired": rows.ConsumerRow.retired_at.attr_name}
+        condition = f"{row_is_there} AND {is_not_retired}"
+        self._update_consumer(consumer, "SET #retired = :value", condition, {"N": str(round(now * 1000))})
+
+    def _update_consumer(self, name: str, update: str, condition: str, value: Any = None) -> None:
+        """Change one attribute of a consumer on a condition that demands its row: an update would make half of one."""
+        kind, text = rows.ConsumerRow, update + condition
+        aliases = {"#pk": kind.pk.attr_name, "#ready": kind.ready.attr_name, "#retired": kind.retired_at.attr_name}
+        values: dict[str, Any] = {} if value is None else {"ExpressionAttributeValues": {":value": value}}
         self._calls(
             "update_item",
             self._table,
             TableName=self._table,
             Key=rows.key_of(rows.CONSUMERS, name),
-            UpdateExpression="SET #changed = :value",
-            ConditionExpression=f"{row_is_there} AND {is_not_retired}",
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues={":value": value},
+            UpdateExpression=update,
+            ConditionExpression=condition,
+            ExpressionAttributeNames={alias: name for alias, name in aliases.items() if alias in text},
+            **values,
         )
 
     def _get(self, pk: str, sk: str) -> Wire | None:

@@ -43,6 +43,7 @@ READS = frozenset(
         "dead_letters",
         "dead_letters_of",
         "consumers",
+        "readable_consumers",
         "bookmark",
         "last",
     }
@@ -51,6 +52,7 @@ READS = frozenset(
 LISTINGS = frozenset(
     {"waiting", "queues", "rows", "checkpoints", "parked", "dead_letters", "register", "make_ready", "consumers"}
     | {"bookmark", "set_bookmark", "retire", "introduce", "active", "rows_of", "readable_checkpoints"}
+    | {"readable_consumers"}
 )
 
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 
 Given = dict[tuple[str, str], list[int]]
+# Calls that change who is registered.
+REGISTRATIONS = frozenset({"register", "introduce", "make_ready", "retire"})
 
 
 class ConsumerBench(Bench):
@@ -83,7 +85,7 @@ class ConsumerBench(Bench):
             return Bug()
         before = self.world.tables.cursors.get(str(part.queue))
         answer = super().apply(process, part, fault)
-        if part.port == "control" and part.name in {"register", "introduce", "retire"} and process.attempt is not None:
+        if part.port == "control" and part.name in REGISTRATIONS and process.attempt is not None:
             self.consumers.check_registered(process.attempt.operation.name)
             self.oracle.retired = self.consumers.ever_retired
             self.met["retired"] += part.name == "retire"

@@ -68,6 +68,17 @@ class _UnconditionalCheckpoints(World):
         return super().apply(part, rng)
 
 
+class _ReturnsAnew(World):
+    """Registers a retired consumer that comes back as if it were new."""
+
+    def apply(self, part: Call, rng: Random | None = None) -> Any:
+        if part.key == "control.register" and part.args[0].name in {
+            name for name, one in self.control.consumers.items() if one.is_retired
+        }:
+            del self.control.consumers[part.args[0].name]
+        return super().apply(part, rng)
+
+
 class _CheckpointFirst(Delivery):
     """Commits before the handler did anything."""
 
@@ -162,6 +173,7 @@ CONSUMER_MUTANTS = {
         Variant("blames-outages", "an outage uses up attempts", delivery=_BlamesOutages),
         Variant("never-notes", "dies of a message, uncounted", delivery=_NeverNotes),
         Variant("bug-ends-run", "a bug in one queue ends the run", delivery=_LetsBugsThrough),
+        Variant("returns-anew", "a retired one comes back as new", world=_ReturnsAnew),
         Variant("registers-once", "does not see that it was retired", registrar=_RegistersOnce),
         Variant("sweep-registers", "a sweep brings back the retired", registrar=_SweepRegisters),
         Variant("consumer-recreates-cursor", "makes a lost cursor anew", delivery=_RecreatesCursor),

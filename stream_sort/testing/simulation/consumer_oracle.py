@@ -43,6 +43,7 @@ class ConsumerOracle:
         self._applied: Counter[tuple[str, str, int]] = Counter()
         self._retired: dict[str, float] = {}
         self.ever_retired: set[str] = set()
+        self._ever_ready: set[str] = set()
 
     def history(self, consumer: str, queue: str) -> int:
         """How many checkpoints there were so far."""
@@ -81,6 +82,7 @@ class ConsumerOracle:
             raise InvariantBroken("I5", f"{operation} brought {sorted(back)} back, which delivers nothing")
         self._retired = {name: self._retired.get(name, self._world.now) for name in marked}
         self.ever_retired |= marked
+        self._ever_ready |= {name for name, one in self._control.consumers.items() if one.ready}
 
     def check_delivers(self, consumer: str, began: float) -> None:
         """I5: who delivers is registered, or no trim waits for it; a minute after it was retired at the latest."""
@@ -105,6 +107,8 @@ class ConsumerOracle:
             return
         if rows:
             self._check_move(rows[-1], row)
+        else:
+            self._check_first(row)
         rows.append(row)
         place = (consumer, queue)
         self._given[place] = max(self._given.get(place, row.seq), row.seq)
@@ -157,6 +161,15 @@ class ConsumerOracle:
         times = self._applied[(consumer, queue, seq)]
         if times != 1:
             raise InvariantBroken("I4", f"{consumer}, {queue!r}: the effect of seq {seq} was applied {times} times")
+
+    def _check_first(self, row: Checkpoint) -> None:
+        """I3: once a consumer's first checkpoints are set, a queue without one is new, and begins at its start."""
+        cursor = self._world.tables.cursors.get(row.queue)
+        if row.consumer not in self._ever_ready or cursor is None:
+            return
+        start = first_checkpoint(self._control.consumers[row.consumer].start, cursor)
+        if row.seq > start:
+            raise InvariantBroken("I3", f"{row.consumer} begins queue {row.queue!r} after {row.seq}, not after {start}")
 
     def _check_move(self, old: Checkpoint, new: Checkpoint) -> None:
         place = (new.consumer, new.queue)
