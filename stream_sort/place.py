@@ -114,8 +114,10 @@ class Place:
             self.row, self.trouble, self.in_doubt = write.row, None, []
             return True
         there = commit.checkpoint
-        if there is not None and there.seq == old.seq and self._own(there) is not None:
-            self.row, self.in_doubt = there, []
+        own = None if there is None or there.seq != old.seq else self._own(there)
+        if own is not None:
+            # It stands until it is replaced, and what is known of the message is what was known before it.
+            self.row, self.in_doubt = replace(own.row, parked=old.parked), [own]
             return self.commit(seq, effects, delivered=delivered, dead=dead, parked=parked)
         self.give_way(there)
         return False
