@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from stream_sort.core.consumption import told
 from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.precaution import is_overdue, is_precaution, precaution, under_way
-from stream_sort.place import EARLY
 
 if TYPE_CHECKING:
     from stream_sort.core.chunks import ChunkSize
@@ -58,7 +57,7 @@ class Caution:
         parked = row.parked
         if parked is None or not is_precaution(parked) or parked.next_try is None or self._afresh:
             return False
-        is_over = self._desk.clock() + EARLY >= parked.next_try
+        is_over = self._desk.clock() >= parked.next_try
         return is_over and parked.attempts >= self._desk.terms.max_attempts
 
     def take(self, row: Checkpoint, first: Item, seqs: tuple[int, ...], attempts: int) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import Checkpoint, Commit, Served, first_checkpoint
 from stream_sort.core.message import MIN_SEQ
+from stream_sort.core.precaution import is_precaution
 from stream_sort.errors import CheckpointConflict, CursorLost, StoreUnavailable
 from stream_sort.ports.time_limit import time_limit
 
@@ -90,7 +91,9 @@ class Place:
         parked = self.standing_row().parked
         if parked is None or self._forced:
             return False
-        return parked.next_try is None or self._desk.clock() + EARLY < parked.next_try
+        # Nobody is sent for when a precaution ends: it holds to the last moment.
+        early = 0.0 if is_precaution(parked) else EARLY
+        return parked.next_try is None or self._desk.clock() + early < parked.next_try
 
     def commit(
         self,

@@ -10,7 +10,8 @@ import pytest
 
 from stream_sort import Batch, PartlyDone, StoreUnavailable, TryLater
 from stream_sort.core.consumption import Wake
-from stream_sort.core.precaution import LONGEST_RUN, SKEW
+from stream_sort.core.precaution import LONGEST_RUN
+from stream_sort.core.records import CLOCKS_DIFFER
 from tests.consumers import Clerk, Office, ends, fail, is_given_up, wake
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def kill_until_it_is_given_up(office: Office, consumer: OrderedConsumer, run: Ca
         except Death:
             deaths += 1
             assert deaths < 20, "never set aside"
-        office.clock.move(LONGEST_RUN + SKEW)
+        office.clock.move(LONGEST_RUN + CLOCKS_DIFFER)
     return deaths
 
 
