@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import told
 from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.precaution import is_overdue, is_precaution, precaution, under_way
-from stream_sort.errors import StreamSortError
-from stream_sort.place import EARLY
 
 if TYPE_CHECKING:
     from stream_sort.core.chunks import ChunkSize
@@ -60,7 +57,7 @@ class Caution:
         parked = row.parked
         if parked is None or not is_precaution(parked) or parked.next_try is None or self._afresh:
             return False
-        is_over = self._desk.clock() + EARLY >= parked.next_try
+        is_over = self._desk.clock() >= parked.next_try
         return is_over and parked.attempts >= self._desk.terms.max_attempts
 
     def take(self, row: Checkpoint, first: Item, seqs: tuple[int, ...], attempts: int) -> bool:
@@ -88,16 +85,19 @@ class Caution:
         self._place.row, self._taken = replace(noted, parked=row.parked), noted.version
         return True
 
-    def take_back(self) -> None:
-        """Nobody died: a store failed, which is no fault of the message. Should this fail, too, it is counted.
+    @property
+    def may_stand(self) -> bool:
+        """Whether a precaution of ours stands, or may do so: one that was not answered may have been written."""
+        row, in_doubt = self._place.row, self._place.in_doubt
+        return row is not None and (
+            row.version == self._taken or any(is_precaution(one.row.parked) for one in in_doubt)
+        )
 
-        A precaution that was not answered is taken back, too: it may have been written.
-        """
-        row = self._place.row
-        may_stand = any(is_precaution(write.row.parked) for write in self._place.in_doubt)
-        if row is not None and (may_stand or row.version == self._taken):
-            with suppress(StreamSortError):
-                self._place.commit(row.seq, parked=row.parked)
+    def take_back(self) -> None:
+        """Nobody died: a store failed, which is no fault of the message."""
+        if self.may_stand:
+            row = self._place.standing_row()
+            self._place.commit(row.seq, parked=row.parked)
 
     def _counts_always(self, row: Checkpoint, attempts: int) -> bool:
         """Whether a try of a message by itself is noted in any case: also while a precaution of ours stands."""

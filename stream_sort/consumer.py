@@ -23,6 +23,7 @@ from stream_sort.errors import (
 )
 from stream_sort.letters import Letters
 from stream_sort.resetter import Resetter, Target, time_of
+from stream_sort.unrecorded import Unrecorded
 from stream_sort.verdict import no_handler
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Consumer:
         self._desk = desk
         self._registrar = registrar
         self._pace = pace or Pace()
+        self._unrecorded = Unrecorded()
 
     @property
     def name(self) -> str:
@@ -68,14 +70,14 @@ class Consumer:
     def process(self, wakes: Iterable[Wake], time_left: Callable[[], float] | None = None) -> list[Served]:
         """Look at every queue that a wake names, once; each gets one chunk in turn until all are done.
 
-        When time is short, what is left is handed to new wakes.
+        When time is short, what is left is handed to new wakes. What an earlier run could not record in other queues,
+        and this one could, is told after them.
         """
         shift = self._shift(time_left)
         self._begin()
         latest = {wake.queue: wake for wake in wakes}
         deliveries = [Delivery(self._desk, wake, shift) for wake in latest.values()]
-        self._take_turns(deque(deliveries), shift, time_left)
-        return [delivery.served for delivery in deliveries]
+        return self._run(deliveries, shift, time_left)
 
     def catch_up(self, queue: str, *, force: bool = False) -> int:
         """Deliver now what is due; returns how many messages were delivered.
@@ -151,11 +153,13 @@ class Consumer:
             raise InvalidInput(f"a reason is text of 1 to {MAX_REASON} bytes")
         row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint
         dead = Letters(self._desk).of(queue, seq)
-        if dead:
+        parked = row.parked if row is not None and row.parked is not None and row.parked.seq == seq else None
+        # After a reset it may be both; what passes a parked message over takes the place of its dead letter.
+        if row is not None and parked is not None and not (dead and (parked.damaged or seq <= row.seq)):
+            done = self._pass_over(row, parked, reason)
+        elif dead:
             letter = dead[0]
             done = self._desk.control.settle(self.name, letter, replace(letter, discarded=reason))
-        elif row is not None and row.parked is not None and row.parked.seq == seq:
-            done = self._pass_over(row, row.parked, reason)
         else:
             raise NotParked(self.name, queue, seq)
         if not done:
@@ -231,6 +235,14 @@ class Consumer:
         self._wake(row.queue)
         return True
 
+    def _run(self, deliveries: list[Delivery], shift: Shift, time_left: Callable[[], float] | None) -> list[Served]:
+        """Deliver; returns what came of each, and then of earlier runs that could not record it."""
+        served = [delivery.served for delivery in deliveries]
+        earlier = self._unrecorded.record({delivery.served.queue for delivery in deliveries})
+        self._take_turns(deque(one for one in deliveries if not self._unrecorded.holds_up(one)), shift, time_left)
+        self._unrecorded.keep(deliveries, lambda: time_left is None or time_left() > _reserve(shift) / 2)
+        return [*served, *earlier]
+
     def _take_turns(self, line: deque[Delivery], shift: Shift, time_left: Callable[[], float] | None) -> None:
         reserve = _reserve(shift)
         longest = 0.0
@@ -253,10 +265,10 @@ class Consumer:
     ) -> int:
         """Deliver one queue, and raise what kept it from that."""
         delivery = Delivery(self._desk, Wake(queue), shift, persists=True, forced=forced, afresh=afresh)
-        self._take_turns(deque([delivery]), shift, time_left)
-        if delivery.served.error is not None:
-            raise delivery.served.error
-        return delivery.served.delivered
+        served, *_ = self._run([delivery], shift, time_left)
+        if served.error is not None:
+            raise served.error
+        return served.delivered
 
     def _parked(self) -> Iterator[Parked]:
         page = self._desk.control.parked(self.name)

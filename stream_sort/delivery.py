@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from stream_sort.caution import Caution
 from stream_sort.core.batch import Batch
 from stream_sort.core.chunks import ChunkSize
-from stream_sort.core.consumption import is_blameless
+from stream_sort.core.consumption import Served, is_blameless
 from stream_sort.core.ordering import run_through
 from stream_sort.core.precaution import Shift, ended
 from stream_sort.desk import hole
@@ -69,7 +69,16 @@ class Delivery:
         self._place = Place(desk, wake.queue, persists=persists, forced=forced)
         self._parking = Parking(desk, self._place, self._chunk, afresh=afresh)
         self._caution = Caution(desk, self._place, shift or Shift(), afresh=afresh)
-        self.served = self._place.served
+
+    @property
+    def served(self) -> Served:
+        """What came of it."""
+        return self._place.served
+
+    @property
+    def is_unrecorded(self) -> bool:
+        """Whether a failure of the handler is not recorded, or a note may stand that only a death should leave."""
+        return self._has_failed or self._caution.may_stand
 
     @property
     def tries_again(self) -> bool:
@@ -101,6 +110,18 @@ class Delivery:
         """End the run with an error that could not be recorded in the tables; always False."""
         return self._place.end("failed", named_error(self._wake.queue, error))
 
+    def record(self) -> None:
+        """Record what could not be recorded when the run ended; raises if that fails again."""
+        with time_limit(lambda: 0.0):
+            if self._has_failed:
+                self._record_failure()
+            else:
+                self._caution.take_back()
+
+    def retell(self) -> None:
+        """What came of it so far is told: `served` is what comes of it from here on."""
+        self._place.served = Served(self._wake.queue)
+
     def abandon(self, error: Exception) -> None:
         """End the run for an error that is not this queue's; what its handler did so far is recorded."""
         with suppress(Exception), time_limit(lambda: 0.0):
@@ -127,11 +148,21 @@ class Delivery:
 
     def _note_trouble(self) -> bool:
         """Record a failure of the handler: it counts, whatever failed since. Without one, nobody died: say so."""
-        if self._parking.tries and self._place.trouble is not None:
-            self._parking.park(*self._place.trouble)
+        if self._has_failed:
+            self._record_failure()
             return True
-        self._caution.take_back()
+        with suppress(StreamSortError):
+            self._caution.take_back()
         return False
+
+    @property
+    def _has_failed(self) -> bool:
+        """Whether the handler failed with a message by itself, and that is not recorded."""
+        return self._parking.tries > 0 and self._place.trouble is not None
+
+    def _record_failure(self) -> None:
+        if self._place.trouble is not None:
+            self._parking.park(*self._place.trouble)
 
     def _work(self) -> bool:
         # Arriving is no work by itself: a run whose time is short from the start must get on, too.

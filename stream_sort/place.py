@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import Checkpoint, Commit, Served, first_checkpoint
 from stream_sort.core.message import MIN_SEQ
+from stream_sort.core.precaution import is_precaution
 from stream_sort.errors import CheckpointConflict, CursorLost, StoreUnavailable
 from stream_sort.ports.time_limit import time_limit
 
@@ -90,7 +91,9 @@ class Place:
         parked = self.standing_row().parked
         if parked is None or self._forced:
             return False
-        return parked.next_try is None or self._desk.clock() + EARLY < parked.next_try
+        # Nobody is sent for when a precaution ends: it holds to the last moment.
+        early = 0.0 if is_precaution(parked) else EARLY
+        return parked.next_try is None or self._desk.clock() + early < parked.next_try
 
     def commit(
         self,
@@ -114,8 +117,10 @@ class Place:
             self.row, self.trouble, self.in_doubt = write.row, None, []
             return True
         there = commit.checkpoint
-        if there is not None and there.seq == old.seq and self._own(there) is not None:
-            self.row, self.in_doubt = there, []
+        own = None if there is None or there.seq != old.seq else self._own(there)
+        if own is not None:
+            # It stands until it is replaced, and what is known of the message is what was known before it.
+            self.row, self.in_doubt = replace(own.row, parked=old.parked), [own]
             return self.commit(seq, effects, delivered=delivered, dead=dead, parked=parked)
         self.give_way(there)
         return False

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.core.consumption import Parked, delay_before, shortened
+from stream_sort.core.records import CLOCKS_DIFFER
 
 if TYPE_CHECKING:
     from stream_sort.core.consumption import Checkpoint
@@ -19,8 +20,6 @@ ENDED = "ProcessEnded: the process ended, or ran out of time, while it handled t
 LAST_ERROR = "; the last error was "
 # Lambda's longest run, in seconds; who has no limit is thought to need no more for one batch.
 LONGEST_RUN = 900.0
-# How far the clocks of two machines may be apart.
-SKEW = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ class Shift:
     ends_at: float | None = None
 
     def is_over_at(self, now: float) -> float:
-        """When a run that is alive now is certainly over."""
-        return SKEW + (now + self.seconds if self.ends_at is None else max(now, self.ends_at))
+        """When a run that is alive now is certainly over, by any machine's clock: who gives up relies on it."""
+        return CLOCKS_DIFFER + (now + self.seconds if self.ends_at is None else max(now, self.ends_at))
 
 
 def is_precaution(parked: Parked | None) -> bool:

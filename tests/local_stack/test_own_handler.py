@@ -116,7 +116,7 @@ def test_a_message_that_kills_its_process_parks_its_queue_in_the_end_and_the_res
         app.stack.invoke("sweep", {})
         return [(one.queue, one.seq, one.next_try) for one in process.parked()] == [("fatal", 1, None)]
 
-    assert eventually(stays, seconds=240, every=2.0)
+    assert eventually(stays, seconds=420, every=2.0)
     (parked,) = process.parked()
     assert (parked.attempts, parked.error) == (2, ENDED)
     assert paid(app, "fatal") == {0: 1}

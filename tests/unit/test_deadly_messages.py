@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,12 +13,13 @@ from stream_sort.core.precaution import (
     ENDED,
     LAST_ERROR,
     LONGEST_RUN,
-    SKEW,
     UNDER_WAY,
     is_precaution,
     last_error,
     under_way,
 )
+from stream_sort.core.records import CLOCKS_DIFFER
+from stream_sort.sorter import Sorter
 from tests.consumers import Clerk, Office, ends, fail_twice, wake
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def die_until_it_counts(office: Office, consumer: OrderedConsumer, times: int = 
     office.clock.move(RUN)
     for _ in range(times):
         dies(consumer)
-        office.clock.move(RUN + SKEW)
+        office.clock.move(RUN + CLOCKS_DIFFER)
 
 
 def test_a_first_death_leaves_nothing_but_the_time_at_which_somebody_began(office: Office) -> None:
@@ -95,7 +96,7 @@ def test_where_nobody_got_on_for_a_run_the_queue_is_parked_before_its_message_is
     dies(consumer)
     now = office.clock()
     # This try, and the one before, of which somebody seems to have died.
-    assert consumer.parked() == [Parked("q", 0, UNDER_WAY, 2, now, now + RUN + SKEW)]
+    assert consumer.parked() == [Parked("q", 0, UNDER_WAY, 2, now, now + RUN + CLOCKS_DIFFER)]
 
 
 def test_other_wakes_wait_until_the_run_that_parked_it_is_certainly_over(office: Office) -> None:
@@ -167,7 +168,7 @@ def test_whatever_its_place_the_deadly_message_alone_is_set_aside(office: Office
         clerk = Mortal(deadly)
         consumer = office.hire(clerk, name=f"c{deadly}", batch_size=4, max_attempts=2, on_poison="dead_letter")
         for _ in range(20):
-            office.clock.move(RUN + SKEW)
+            office.clock.move(RUN + CLOCKS_DIFFER)
             try:
                 run(consumer, f"q{deadly}")
             except Death:
@@ -214,7 +215,7 @@ def test_deaths_and_failures_of_a_message_count_together(office: Office) -> None
     clerk.deadly, clerk.poison = {0}, set()
     for _ in range(3):
         dies(consumer)
-        office.clock.move(RUN + SKEW)
+        office.clock.move(RUN + CLOCKS_DIFFER)
     (served,) = run(consumer)
     # Two failures, and three deaths, all of them noted: what failed before is never tried without a note.
     assert [(letter.seq, letter.attempts, letter.error) for letter in served.dead] == [
@@ -253,13 +254,13 @@ def test_a_redrive_tries_a_deadly_message_afresh(office: Office) -> None:
     office.put(0, 1)
     consumer = office.hire(clerk, batch_size=1, max_attempts=1)
     dies(consumer)
-    office.clock.move(RUN + SKEW)
+    office.clock.move(RUN + CLOCKS_DIFFER)
     assert ends(run(consumer)) == ["parked"]
     with pytest.raises(Death):
         consumer.redrive("q")
     again = parked(office)
     assert again is not None
-    assert (again.attempts, again.next_try) == (1, office.clock() + LONGEST_RUN + SKEW)
+    assert (again.attempts, again.next_try) == (1, office.clock() + LONGEST_RUN + CLOCKS_DIFFER)
     clerk.deadly.clear()
     assert consumer.redrive("q") == 2
     assert consumer.parked() == []
@@ -270,7 +271,7 @@ def test_who_is_forced_tries_a_message_once_more_that_was_given_up_for_deaths(of
     office.put(0)
     consumer = office.hire(clerk, max_attempts=1)
     dies(consumer)
-    office.clock.move(RUN + SKEW)
+    office.clock.move(RUN + CLOCKS_DIFFER)
     assert ends(run(consumer)) == ["parked"]
     assert consumer.catch_up("q") == 0
     with pytest.raises(Death):
@@ -278,7 +279,7 @@ def test_who_is_forced_tries_a_message_once_more_that_was_given_up_for_deaths(of
     again = parked(office)
     assert again is not None
     assert again.attempts == 2
-    office.clock.move(LONGEST_RUN + SKEW)
+    office.clock.move(LONGEST_RUN + CLOCKS_DIFFER)
     assert consumer.catch_up("q", force=True) == 0
     assert [(one.attempts, one.next_try) for one in consumer.parked()] == [(2, None)]
 
@@ -423,3 +424,38 @@ def test_what_an_earlier_version_noted_before_a_try_is_known() -> None:
     assert is_precaution(Parked("q", 0, ENDED, 1, 0.0, 1.0))
     long = under_way("x" * 1_000)
     assert (len(long), under_way(last_error(long))) == (1_000, long)
+
+
+def hire_elsewhere(office: Office, ahead: float, **terms: Any) -> tuple[OrderedConsumer, Clerk]:
+    """A process of the same consumer on a machine whose clock is ahead."""
+    sorter = Sorter(office.sorter.stores, office.sorter.options, lambda: office.clock() + ahead)
+    clerk = Clerk()
+    return OrderedConsumer("billing", clerk, sorter=sorter, waker=office.waker, **terms), clerk
+
+
+@pytest.mark.parametrize("on_poison", ["park", "dead_letter"])
+@pytest.mark.parametrize("max_attempts", [1, 2, 3])
+@pytest.mark.parametrize("ahead", [3.0, 8.0, 60.0])
+@pytest.mark.parametrize("passed", [0.0, 10.0, 59.5])
+def test_a_message_in_hand_is_left_to_its_process_by_machines_whose_clocks_are_a_minute_ahead(
+    office: Office, max_attempts: int, on_poison: str, ahead: float, passed: float
+) -> None:
+    terms = {"max_attempts": max_attempts, "on_poison": on_poison}
+    elsewhere, clerk = hire_elsewhere(office, ahead, **terms)
+    tries: list[int] = []
+
+    def handle(batch: Batch) -> None:
+        tries.append(batch.attempt)
+        if len(tries) < max_attempts:
+            raise ValueError("not yet")
+        office.clock.move(passed)
+        assert ends(run(elsewhere)) == ["waiting"]
+
+    office.put(0)
+    consumer = office.hire(handle, **terms)
+    ended = ""
+    while len(tries) < max_attempts:
+        (ended,) = ends(run(consumer))
+        office.clock.move(HOUR)
+    assert (ended, clerk.batches, consumer.checkpoint("q")) == ("done", [], 0)
+    assert (consumer.parked(), consumer.dead_letters()) == ([], [])
