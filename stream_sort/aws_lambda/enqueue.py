@@ -58,10 +58,10 @@ class Enqueue:
                     raise InvalidInput(f"enqueue does not take {shape}; that of the items table is for advance")
 
     def _answer_caller(self, event: Any, shape: Shape, context: Any) -> dict[str, Any]:
-        """Return the outcomes, or raise if the very same call, made again, may help any of its messages.
+        """Return the outcomes, or raise if the same call, made again now or later, may store any of its messages.
 
         Nothing in the event says if it was sent asynchronously. If so, nobody reads an answer, but Lambda tries an
-        event that raised twice more, and then keeps it in the dead letters. What no retry helps is in the log.
+        event that raised twice more, and then keeps it in the dead letters. A message at fault itself is in the log.
         """
         receipts = self._put_for_caller(context, [event] if shape is Shape.MESSAGE else messages_in(event))
         if error := receipts.again():
