@@ -57,6 +57,37 @@ def test_what_stays_throttled_is_reported_and_the_rest_is_stored(client: Faulty,
     assert [(document["seq"], type(error)) for document, error in result.rejected] == [(2, StoreUnavailable)]
 
 
+def silent(client: Faulty, queue: str) -> None:
+    """No write that touches this queue is answered."""
+
+    def watcher(method: str, request: dict[str, Any]) -> None:
+        if method in {"batch_execute_statement", "put_item"} and f"'{queue}'" in str(request):
+            raise ReadTimeoutError(endpoint_url="https://dynamodb")
+
+    client.watch = watcher
+
+
+@pytest.mark.parametrize("time_left", [None, lambda: 3.0])
+def test_i7_a_slot_that_does_not_answer_keeps_no_other_message_of_its_batch_out(
+    client: Faulty, sorter: StreamSorter, time_left: Any
+) -> None:
+    queues = [*(f"good{number}" for number in range(24)), "silent"]
+    for queue in queues:
+        sorter.put({"queue": queue, "seq": 0})
+    silent(client, "silent")
+    result = sorter.put_many([{"queue": queue, "seq": 1} for queue in queues], time_left=time_left)
+    assert result.accepted == 24
+    assert [document["queue"] for document, _ in result.rejected] == ["silent"]
+
+
+def test_a_batch_that_is_throttled_whole_is_not_taken_apart(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put(message(0))
+    client.calls.clear()
+    client.before = {"batch_execute_statement": [refusal("RequestLimitExceeded")] * 1_000}
+    assert len(sorter.put_many(message(seq) for seq in range(1, 26)).rejected) == 25
+    assert "put_item" not in client.calls
+
+
 def test_a_duplicate_that_was_not_shown_is_fetched(client: Faulty, sorter: StreamSorter) -> None:
     sorter.put_many([message(0, body="first"), message(1)])
     sorter = StreamSorter(client=client, in_flight=1)
