@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
+from botocore.parsers import ResponseParserError
 
 from stream_sort import (
     CredentialsError,
@@ -78,6 +79,23 @@ def test_i7_a_slot_that_does_not_answer_keeps_no_other_message_of_its_batch_out(
     result = sorter.put_many([{"queue": queue, "seq": 1} for queue in queues], time_left=time_left)
     assert result.accepted == 24
     assert [document["queue"] for document, _ in result.rejected] == ["silent"]
+
+
+def test_one_answer_that_cannot_be_read_does_not_end_batching(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put(message(0))
+    client.before = {"batch_execute_statement": [ResponseParserError("<html>")]}
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, {}, {})] * 2
+    assert sorter.put_many([message(1), message(2)]).accepted == 2
+    sorter.stores.items.put_many([arrival(3), arrival(4)], 0.0)
+    assert client.calls.count("batch_execute_statement") == 3
+
+
+def test_an_answer_that_cannot_be_read_is_an_error_of_ours(client: Faulty, sorter: StreamSorter) -> None:
+    client.before = {"get_item": [ResponseParserError("<html>")]}
+    assert sorter.put(message(0)).status == "accepted"
+    client.before = {"put_item": [ResponseParserError("<html>")] * 1_000}
+    with pytest.raises(StoreUnavailable, match="<html>"):
+        sorter.put(message(1))
 
 
 def test_a_batch_that_is_throttled_whole_is_not_taken_apart(client: Faulty, sorter: StreamSorter) -> None:
