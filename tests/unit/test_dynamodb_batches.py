@@ -10,6 +10,7 @@ from botocore.exceptions import ReadTimeoutError
 from botocore.parsers import ResponseParserError
 
 from stream_sort import (
+    AccessDenied,
     CredentialsError,
     InvalidMessage,
     MessageTooLarge,
@@ -96,6 +97,13 @@ def test_an_answer_that_cannot_be_read_is_an_error_of_ours(client: Faulty, sorte
     client.before = {"put_item": [ResponseParserError("<html>")] * 1_000}
     with pytest.raises(StoreUnavailable, match="<html>"):
         sorter.put(message(1))
+
+
+def test_a_key_that_may_not_be_used_is_told_as_such(client: Faulty, sorter: StreamSorter) -> None:
+    client.before = {"get_item": [refusal("KMSAccessDeniedException")]}
+    with pytest.raises(AccessDenied, match="not allowed to use the KMS key of table 'Cursor'") as raised:
+        sorter.put(message(0))
+    assert "dynamodb:" not in str(raised.value)
 
 
 def test_a_batch_that_is_throttled_whole_is_not_taken_apart(client: Faulty, sorter: StreamSorter) -> None:
