@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MOST_PLACES_LOGGED = 20
 # Errors that somebody must put right first, and that no other queue meets.
 OF_ONE_QUEUE = (CursorLost, RowDamaged, InternalError)
+# So is this answer of a table that has a local index: the queue is full.
+QUEUE_IS_FULL = "ItemCollectionSizeLimitExceededException"
 
 
 class Enqueue:
@@ -106,7 +108,8 @@ class Enqueue:
         """
         if is_own_fault(error):
             return True
-        return self._dead_letters is not None and isinstance(error, OF_ONE_QUEUE)
+        is_of_one = isinstance(error, OF_ONE_QUEUE) or getattr(error, "code", "") == QUEUE_IS_FULL
+        return self._dead_letters is not None and is_of_one
 
     def _set_aside(self, records: dict[str, Any], failures: dict[str, StreamSortError]) -> dict[str, StreamSortError]:
         """Keep records in the dead letters; the errors of those that could not be kept."""
