@@ -137,6 +137,16 @@ def test_a_mapping_on_a_stream_that_the_table_no_longer_has_is_found(stack: Depl
     assert stack.doctor() == []
 
 
+def test_who_takes_advance_off_an_old_stream_is_told_what_finds_its_unread_queues(stack: DeployedStack) -> None:
+    stack.parameters["AdvanceTrigger"] = "Enabled"
+    stack.client("dynamodb").delete_table(TableName="Items")
+    stack.sorter.create_tables()
+    on = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    stack.client("dynamodb").update_table(TableName="Items", StreamSpecification=on)
+    (one,) = [one for one in stack.doctor(code=1) if "no longer has" in one["text"]]
+    assert "stream-sort audit --repair" in one["remedy"]
+
+
 def test_a_mapping_that_hears_of_no_single_failure_is_found(stack: DeployedStack) -> None:
     functions = stack.client("lambda")
     functions.delete_event_source_mapping(UUID=stack.mappings["process", "Cursor"])

@@ -118,11 +118,16 @@ def _missing(wanted: Wanted, request: Mapping[str, Any], found: Sequence[Mapping
         told = f"{wanted.told}: mapping {old[0]['UUID']} reads a stream that the table no longer has"
         away = aws.command("lambda", "delete-event-source-mapping", "--uuid", old[0]["UUID"])
         # To CloudFormation nothing has drifted: the mapping is as it was made.
-        return fail(AREA, told, f"{away}; {map_again(request, aws)}")
+        return fail(AREA, told, f"{away}; {map_again(request, aws)}{_unread(wanted)}")
     # The local CloudFormation reverts no drift.
     by_hand = aws.is_local and request["FunctionName"] is not None
     remedy = map_again(request, aws) if by_hand else restore(aws)
     return fail(AREA, f"{wanted.told}: there is no such event source mapping", remedy)
+
+
+def _unread(wanted: Wanted) -> str:
+    """Say what finds the records that are left in a stream which nobody reads any more; the sweep finds all others."""
+    return "; then stream-sort audit --repair, for new queues of which it was not read" if wanted.switch else ""
 
 
 def _state(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
