@@ -1,12 +1,13 @@
 """Service: put the messages of a window, queue by queue: begin, store, release, within the time there is.
 
-What fails is tried once, and again only after all others had their turn: so a failing queue delays no other one.
+What fails is tried once, and again only after all others had their turn: so a failing queue delays no other one. What
+is long, the release of a backlog, comes last: so it delays the store of no message.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from stream_sort.time_budget import Turns
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from stream_sort.advancer import Advancer
+    from stream_sort.advancer import Advancer, Walk
     from stream_sort.core.outcomes import PutResult
     from stream_sort.inflight import InFlight
     from stream_sort.intake import Intake
@@ -34,6 +35,28 @@ if TYPE_CHECKING:
 
 # Of the time left, what may go into beginning queues: a store that hangs must leave some for what was begun.
 FOR_BEGINNING = 0.5
+
+
+@dataclass(slots=True)
+class Release:
+    """The release of a window's queues: each has a first turn as soon as it is stored, and all go on together."""
+
+    releaser: Releaser
+    walks: dict[str, Walk] = field(default_factory=dict)
+    reached: dict[str, Reach | StreamSortError | None] = field(default_factory=dict)
+
+    def begin(self, window: Window, queues: Container[str]) -> None:
+        """Give queues of which messages are stored their first turn."""
+        taken = window.taken(queues)
+        size = max((message.size for message in window.messages_of(taken).values()), default=0)
+        walks = {queue: self.releaser.advancer.walk(queue, own, size) for queue, own in taken.items()}
+        known = {queue: hint for queue in walks if isinstance(hint := window.hints[queue], Hint)}
+        self.walks |= walks
+        self.reached |= self.releaser.begin(walks, known)
+
+    def finish(self) -> dict[str, Reach | StreamSortError]:
+        """Go on with all of them until they are released, or the time is over."""
+        return self.releaser.finish(self.walks, self.reached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +73,24 @@ class BatchPut:
         hints, turns = self.intake.hints, Turns()
         with self.time.once():
             begun = self._begin(window, hints.failing_last(window.seqs()), turns)
+        # Nothing is stored yet.
+        raise_hopeless(begun.values())
         failing = [queue for queue, hint in begun.items() if isinstance(hint, StoreUnavailable)]
         ready = {queue: hint for queue, hint in begun.items() if not isinstance(hint, StoreUnavailable)}
-        self._serve(window, ready, result)
-        if failing:
+        release = Release(Releaser(self.advancer, self.in_flight, self.time))
+        self._serve(window, ready, release)
+        if failing and hopeless_of([*window.outcomes.values(), *release.reached.values()]) is None:
             with self.time.part(FOR_BEGINNING).patiently():
                 begun = self._begin(window, hints.failing_last(failing), turns)
-            self._serve(window, begun, result)
+            self._serve(window, begun, release)
+        self._finish(window, release, result)
         for document, outcome in window.told():
             result.count(outcome, document)
 
     def _begin(self, window: Window, queues: list[str], turns: Turns) -> Begun:
         """Begin queues, each once; a queue whose turn does not come in time is not tried.
 
-        Nor is any queue after one that met an error that none escapes: nothing is stored yet.
+        Nor is any queue after one that met an error that none escapes.
         """
         seqs, intake = window.seqs(), self.intake
         budget = self.time.budget.part(FOR_BEGINNING)
@@ -80,32 +107,26 @@ class BatchPut:
                 hopeless.append(hint)
             return hint or out_of_time(queue)
 
-        begun = dict(zip(queues, self.in_flight.map(begin, queues), strict=True))
-        raise_hopeless(begun.values())
-        return begun
+        return dict(zip(queues, self.in_flight.map(begin, queues), strict=True))
 
-    def _serve(self, window: Window, begun: Begun, result: PutResult) -> None:
-        """Store and release the messages of queues that were begun; only then raise what no message escapes.
+    def _serve(self, window: Window, begun: Begun, release: Release) -> None:
+        """Store the messages of queues that were begun, and begin to release them.
 
-        Queues of which something could not be stored for now have their turn again when all others are released.
+        Queues of which something could not be stored for now have their turn again when all others had theirs.
         """
         window.hints.update(begun)
         self.intake.store_window(window, begun, self.time)
         is_over = hopeless_of(window.outcomes.values()) is not None
         stuck = set() if is_over else window.stuck(begun)
-        hopeless = [self._release(window, begun.keys() - stuck, result)]
+        release.begin(window, begun.keys() - stuck)
         if stuck:
             self.intake.store_again(window, stuck, self.time)
-            hopeless.append(self._release(window, stuck, result))
-        raise_hopeless(hopeless)
+            release.begin(window, stuck)
 
-    def _release(self, window: Window, queues: Container[str], result: PutResult) -> StreamSortError | None:
-        """Release the messages of queues; return an error that no message escapes, if there is one."""
-        taken = window.taken(queues)
-        size = max((message.size for message in window.messages_of(taken).values()), default=0)
-        walks = {queue: self.advancer.walk(queue, own, size) for queue, own in taken.items()}
-        known = {queue: hint for queue in walks if isinstance(hint := window.hints[queue], Hint)}
-        reached = Releaser(self.advancer, self.in_flight, self.time).release(walks, known)
+    def _finish(self, window: Window, release: Release, result: PutResult) -> None:
+        """Release the rest and note it in the result; only then raise what no message escapes."""
+        taken = window.taken(release.walks)
+        reached = release.finish()
         rows = {queue: reach.cursor for queue, reach in reached.items() if isinstance(reach, Reach)}
         with self.time.at_the_end():
             self.intake.confirm_window(window, rows)
@@ -115,7 +136,7 @@ class BatchPut:
             else:
                 result.stalled.append((queue, reach))
         self._count_disorder(window, taken, reached, result)
-        return hopeless_of([*window.outcomes.values(), *reached.values()])
+        raise_hopeless([*window.outcomes.values(), *reached.values()])
 
     def _count_disorder(
         self, window: Window, taken: Mapping[str, set[int]], reached: Reached, result: PutResult

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from stream_sort.inflight import InFlight
     from stream_sort.time_budget import CallTime
 
+    # None for a queue that has more to release.
+    Reached = Mapping[str, Reach | StreamSortError | None]
+
 # How many moves of a cursor a queue may make before all others had their turn: few at first, as most need one.
 FIRST_MOVES, MOVES_A_TURN = 3, 10
 
@@ -36,8 +39,16 @@ class Releaser:
         as well; its error is the answer only if that fails, too. Errors that no queue escapes are answers as well:
         raise them once all had their turn.
         """
+        return self.finish(walks, self.begin(walks, hints))
+
+    def begin(self, walks: Mapping[str, Walk], hints: Mapping[str, Hint]) -> Reached:
+        """Give each queue a first turn, tried once; return what `finish` goes on from."""
         with self.time.once():
-            reached = self._turn(walks, walks, hints)
+            return self._turn(walks, walks, hints)
+
+    def finish(self, walks: Mapping[str, Walk], begun: Reached) -> dict[str, Reach | StreamSortError]:
+        """Go on with queues that had their first turn, as `release` says."""
+        reached = dict(begun)
         pending = [queue for queue, reach in reached.items() if reach is None or isinstance(reach, StoreUnavailable)]
         while pending and not self.time.is_over():
             # What fails now is not tried again; what moves on has the deadline anew.
@@ -46,9 +57,7 @@ class Releaser:
             pending = [queue for queue in pending if reached[queue] is None]
         return self._settled(walks, reached)
 
-    def _turn(
-        self, walks: Mapping[str, Walk], queues: Iterable[str], hints: Mapping[str, Hint]
-    ) -> dict[str, Reach | StreamSortError | None]:
+    def _turn(self, walks: Mapping[str, Walk], queues: Iterable[str], hints: Mapping[str, Hint]) -> Reached:
         """Let each queue make some moves; None for one that has more to release.
 
         None is tried after one that met a table that is not there: all queues share their tables.
@@ -69,9 +78,7 @@ class Releaser:
         jobs = list(queues)
         return dict(zip(jobs, self.in_flight.map(go_on, jobs), strict=True))
 
-    def _settled(
-        self, walks: Mapping[str, Walk], reached: Mapping[str, Reach | StreamSortError | None]
-    ) -> dict[str, Reach | StreamSortError]:
+    def _settled(self, walks: Mapping[str, Walk], reached: Reached) -> dict[str, Reach | StreamSortError]:
         """Mark what is not finished; a queue of which no row was seen has nothing to be marked."""
         done = {queue: reach for queue, reach in reached.items() if reach is not None}
         left = [queue for queue in reached if queue not in done]

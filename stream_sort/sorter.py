@@ -139,6 +139,7 @@ class Sorter:
 
         `time_left` is asked for seconds. When they run short, what is not stored is rejected with a retryable error;
         what is stored counts as such, and its queue is marked for the sweep, which releases the rest (`.unreleased`).
+        The source is pulled to its end all the same, so that every message has its outcome: give it one that ends.
         """
         if isinstance(messages, dict | str | bytes) or not isinstance(messages, Iterable):
             raise InvalidInput("put_many takes an iterable of messages; use put for a single one")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MOST_PLACES_LOGGED = 20
 # Errors that somebody must put right first, and that no other queue meets.
 OF_ONE_QUEUE = (CursorLost, RowDamaged, InternalError)
+# So is this answer of a table that has a local index: the queue is full.
+QUEUE_IS_FULL = "ItemCollectionSizeLimitExceededException"
 
 
 class Enqueue:
@@ -58,10 +60,10 @@ class Enqueue:
                     raise InvalidInput(f"enqueue does not take {shape}; that of the items table is for advance")
 
     def _answer_caller(self, event: Any, shape: Shape, context: Any) -> dict[str, Any]:
-        """Return the outcomes, or raise if the very same call, made again, may help any of its messages.
+        """Return the outcomes, or raise if the same call, made again now or later, may store any of its messages.
 
         Nothing in the event says if it was sent asynchronously. If so, nobody reads an answer, but Lambda tries an
-        event that raised twice more, and then keeps it in the dead letters. What no retry helps is in the log.
+        event that raised twice more, and then keeps it in the dead letters. A message at fault itself is in the log.
         """
         receipts = self._put_for_caller(context, [event] if shape is Shape.MESSAGE else messages_in(event))
         if error := receipts.again():
@@ -106,7 +108,8 @@ class Enqueue:
         """
         if is_own_fault(error):
             return True
-        return self._dead_letters is not None and isinstance(error, OF_ONE_QUEUE)
+        is_of_one = isinstance(error, OF_ONE_QUEUE) or getattr(error, "code", "") == QUEUE_IS_FULL
+        return self._dead_letters is not None and is_of_one
 
     def _set_aside(self, records: dict[str, Any], failures: dict[str, StreamSortError]) -> dict[str, StreamSortError]:
         """Keep records in the dead letters; the errors of those that could not be kept."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from stream_sort.core.outcomes import PutResult, Status
-from stream_sort.errors import InvalidInput, SequenceConflict, StoreUnavailable, StreamSortError, Trimmed
+from stream_sort.errors import InvalidInput, SequenceConflict, StoreError, StoreUnavailable, StreamSortError, Trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -55,22 +55,25 @@ class Receipts:
         found = map(self.failure, range(len(self)))
         return [error for error in found if error is not None]
 
-    def again(self) -> StoreUnavailable | None:
-        """Return the error that makes a caller repeat the call; None if that would help no message.
+    def again(self) -> StoreError | None:
+        """Return the error that makes a caller repeat the call, now or later; None if that would help no message.
 
         To put a message again that is stored is safe: it is a duplicate.
         """
-        first = next((error for error in self.failures if error.retryable), None)
-        if first is None:
+        hopeful = [error for error in self.failures if not is_own_fault(error)]
+        if not hopeful:
             return None
+        first = next((error for error in hopeful if error.retryable), hopeful[0])
         refused = [one for one in self._outcomes if isinstance(one, StreamSortError)]
-        for_good = sum(not error.retryable for error in refused)
+        for_good = sum(map(is_own_fault, refused))
         missing = len(refused) - for_good
         counts = f"{len(self) - len(refused)} of {len(self)} messages are stored, {missing} are not"
         counts += f", and {for_good} are refused for good" if for_good else ""
         counts += f"; {len(self._stalled)} queues could not be advanced" if self._stalled else ""
-        return StoreUnavailable(
-            f"{counts}; the same call can be made again: what is stored is then a duplicate. The first error: {first}"
+        kind, when = (StoreUnavailable, "") if first.retryable else (StoreError, " once somebody has put this right")
+        return kind(
+            f"{counts}; the same call can be made again{when}: what is stored is then a duplicate. "
+            f"The first error: {first}"
         )
 
     def places(self, messages: Iterable[dict[str, Any]]) -> list[Place]:

@@ -16,7 +16,7 @@ def make_sqs_client() -> Any:
     config = Config(
         user_agent="stream_sort",
         connect_timeout=2,
-        read_timeout=10,
-        retries={"mode": "standard", "total_max_attempts": 3},
+        read_timeout=3,
+        retries={"mode": "standard", "total_max_attempts": 2},
     )
     return session.client("sqs", region_name=session.region_name or aws_region(), config=config)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import NAMED, counted
-from stream_sort.cli.message_file import Entry, problem_of
-from stream_sort.cli.output import console
+from stream_sort.cli.message_file import ELEMENT, LINE, Entry, problem_of
+from stream_sort.cli.output import console, tell
 from stream_sort.cli.rejects import Refused, Rejects
 from stream_sort.core.outcomes import Status
 from stream_sort.errors import StoreUnavailable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
 
+UNDECIDED = "put stopped before it was known to be stored: put it again"
 CONFLICT = "conflict: another message is stored at this seq and stays"
 COUNTS = ("accepted", "duplicates", "conflicts", "late", "rejected")
 
@@ -73,18 +75,50 @@ class Loader:
         """Put them all; `report` hears how many bytes of the file were dealt with.
 
         StoreUnavailable ends it once nothing of a window could be stored: those after it would fare no better.
+        Whatever ends it, what was read and cannot be read again is kept with the rejects.
         """
         each = iter(entries)
-        # The first alone: where nobody answers, it is told at once.
-        length = 1
-        while window := [self._checked(entry) for entry in islice(each, length)]:
-            length = self.sorter.options.window
-            refused = self._put([entry for entry in window if not entry.error])
-            bad = [Refused(entry.place, entry.error, entry.document, entry.unit) for entry in window if entry.error]
-            self.loaded.rejected += len(bad)
-            self.rejects.add([*refused, *bad])
-            report(sum(entry.size for entry in window))
+        in_hand: list[Entry] = []
+        try:
+            # The first alone: where nobody answers, it is told at once.
+            length = 1
+            while self._take(islice(each, length), in_hand):
+                length = self.sorter.options.window
+                self._load(in_hand)
+                report(sum(entry.size for entry in in_hand))
+                in_hand.clear()
+        finally:
+            if in_hand and self.rejects.keeps:
+                self._keep(in_hand, each)
         self.rejects.end()
+
+    def _take(self, entries: Iterable[Entry], in_hand: list[Entry]) -> bool:
+        """Read entries one by one: an interrupt leaves in hand what was read."""
+        for entry in entries:
+            in_hand.append(self._checked(entry))  # noqa: PERF401  # a list of its own would be lost
+        return bool(in_hand)
+
+    def _load(self, window: list[Entry]) -> None:
+        refused = self._put([entry for entry in window if not entry.error])
+        bad = [Refused(entry.place, entry.error, entry.document, entry.unit) for entry in window if entry.error]
+        self.loaded.rejected += len(bad)
+        self.rejects.add([*refused, *bad])
+
+    def _keep(self, in_hand: list[Entry], each: Iterator[Entry]) -> None:
+        """Keep what was read and may not be stored; of an array all was read."""
+        is_array = in_hand[0].unit == ELEMENT
+        left = [*in_hand, *map(self._checked, each)] if is_array else in_hand
+        self.rejects.add(Refused(entry.place, entry.error or UNDECIDED, entry.document, entry.unit) for entry in left)
+        unread = "" if is_array else f"; what follows {LINE} {left[-1].place} was not read"
+        tell(
+            f"{counted(len(left), 'message')} read but not known to be stored: kept in {self.rejects.path}; to put: "
+            f"jq -c .message {quote(str(self.rejects.path))} | stream-sort put -{unread}"
+        )
+
+    @property
+    def how_to_go_on(self) -> str:
+        """Say how a run that was stopped goes on; empty if what was read says it."""
+        return "" if self.rejects.keeps else "; run it again to go on"
 
     def _checked(self, entry: Entry) -> Entry:
         problem = entry.error or problem_of(entry.document, self.sorter.options.keys)
@@ -95,8 +129,9 @@ class Loader:
         loaded = self.loaded
         unreachable = [error for _, error in result.rejected if isinstance(error, StoreUnavailable)]
         if window and len(unreachable) == len(window):
-            told = f"stopped after {counted(loaded.total, 'message')}; run it again to go on. {unreachable[0]}"
-            raise StoreUnavailable(told)
+            raise StoreUnavailable(
+                f"stopped after {counted(loaded.total, 'message')}{self.how_to_go_on}. {unreachable[0]}"
+            )
         loaded.accepted += result.accepted
         loaded.duplicates += len(result.duplicates)
         loaded.conflicts += len(result.conflicts)

@@ -47,7 +47,8 @@ def put(
     """Put the messages of a file, and release what they make contiguous; exit code 1 if any was refused.
 
     Run again, it goes on: what is stored already is counted as a duplicate. What is refused from stdin, and is nowhere
-    else, never replaces a file: the next free name is taken, such as stdin-2.rejects.
+    else, never replaces a file: the next free name is taken, such as stdin-2.rejects. If put stops early, what it has
+    read from stdin and not stored is kept there as well.
 
     Example: stream-sort put messages.jsonl
     """
@@ -64,7 +65,7 @@ def put(
     except KeyboardInterrupt:
         last = f". The last that was refused: {loader.rejects.last}" if loader.rejects.last else ""
         # Of what was in hand nobody knows how much is stored.
-        tell(f"stopped after at least {counted(loader.loaded.total, 'message')}; run it again to go on{last}")
+        tell(f"stopped after at least {counted(loader.loaded.total, 'message')}{loader.how_to_go_on}{last}")
         raise
     except StreamSortError:
         if loader.loaded.total:

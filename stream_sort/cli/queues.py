@@ -15,7 +15,15 @@ from stream_sort.cli.seqs import named, not_missing, released_by, seqs_of
 from stream_sort.cli.tables import tabled
 from stream_sort.core.gaps import length
 from stream_sort.core.policy import MOST_SKIPS
-from stream_sort.errors import InvalidInput, QueueNotFound, StoreError, StreamSortError, named_error
+from stream_sort.errors import (
+    InvalidInput,
+    OtherKeys,
+    QueueNotFound,
+    RowDamaged,
+    StoreMisconfigured,
+    StreamSortError,
+    named_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,16 +148,23 @@ def policy(  # noqa: PLR0913  # each is an option
 
     check = _any_name if new else require_known if to is None else _require_begun
     names = _chosen(connection, Choice.of(queues, match, everything=everything), check)
-    if to is not None:
-        wanted = GapPolicy.parse(to)
+    wanted = None if to is None else GapPolicy.parse(to)
+    if wanted is not None:
         confirm(f"{some_of(names)}: set the gap policy to: {wanted}", yes)
-        for name in names:
-            connection.sorter.set_policy(name, wanted)
-    told = {name: str(connection.sorter.policy(name)) for name in names}
+    told: dict[str, str] = {}
+    for name in names:
+        try:
+            done = connection.sorter.policy(name) if wanted is None else connection.sorter.set_policy(name, wanted)
+        except RowDamaged as damaged:
+            fail(str(damaged))
+        else:
+            told[name] = str(done)
     if as_json:
         print_json(told)
     else:
         show_table(("queue", "policy"), told.items())
+    if len(told) < len(names):
+        raise typer.Exit(FAILED)
 
 
 def nudge(  # noqa: PLR0913  # each is an option
@@ -209,7 +224,7 @@ def _each(names: list[str], act: Callable[[str], Outcome], *, as_json: bool) -> 
     for name in names:
         try:
             done = act(name)
-        except StoreError:
+        except (StoreMisconfigured, OtherKeys):
             raise
         except Exception as problem:  # noqa: BLE001  # I7: also a bug of ours is the trouble of its own queue only
             error = named_error(name, problem)
@@ -239,12 +254,17 @@ def _any_name(sorter: Sorter, queue: str) -> None:
 
 
 def _chosen(connection: Connection, choice: Choice, check: Callable[[Sorter, str], None] = require_known) -> list[str]:
-    """The queues that are named, if the check lets them pass, or those among all that match; an error if none does."""
+    """The queues that are named, if the check lets them pass, or those among all that match; an error if none does.
+
+    Those whose rows cannot be read are among them: whoever acts on each meets the error of that queue.
+    """
     if choice.queues:
         for queue in choice.queues:
             check(connection.sorter, queue)
         return list(choice.queues)
-    found = sorted(row.queue for row in cursor_rows(connection.sorter) if choice.takes(row.queue))
+    damaged: dict[str, StreamSortError] = {}
+    rows = [row.queue for row in cursor_rows(connection.sorter, damaged)]
+    found = sorted(filter(choice.takes, {*rows, *damaged}))
     if not found:
         which = "there is no queue yet" if choice.pattern is None else f"no queue matches {choice.pattern!r}"
         raise StreamSortError(f"{which}; see {connection.command('status')}")

@@ -41,7 +41,7 @@ def reason_of(connection: Connection, queue: str) -> Reason:
     state = sorter.explain(queue)
     readers = list(readers_of(connection, state))
     now = sorter.clock()
-    sentences = [*_standing(state, now), *_policy(state, now), *_kept(state)]
+    sentences = [*_standing(state, now), *_policy(state, now), *_kept(state), *_search(connection, state)]
     for reader in readers:
         sentences += _consumption(reader, state.first_seq, now)
         if reader.discarded:
@@ -152,6 +152,18 @@ def _kept(state: QueueState) -> Iterator[str]:
         yield f"Withdrawn before: {counted(state.withdrawn, 'message')}."
     if state.skipped:
         yield f"Skipped before: {known}{counted(len(state.skipped), 'seq')}; {len(state.late):,} of them came late."
+
+
+def _search(connection: Connection, state: QueueState) -> Iterator[str]:
+    """Say where a missing message may be, and what is given up by the commands that go on without it."""
+    if not state.gaps or length(state.gaps[0]) > MAX_GAP:
+        return
+    refused = connection.command("dead-letters", "list")
+    yield f"If it was refused, it is among the dead letters of the stack: {refused}. If not, have it sent again."
+    yield "Skip only what will never come: it is not delivered then, should it come all the same."
+    if _may_be_opened(connection.sorter, state):
+        first = state.gaps[0].stop
+        yield f"Open the queue at seq {first} only if its producer begins there: what is lower is refused then."
 
 
 def _consumption(reader: Reader, first_seq: int, now: float) -> Iterator[str]:

@@ -37,7 +37,7 @@ class Rejects:
 
     def __init__(self, path: Path, *, keeps: bool = False) -> None:
         self.path = next(filter(_is_free, _names(path))) if keeps else path
-        self._keeps = keeps
+        self.keeps = keeps
         self.first: Refused | None = None
         self.last = ""
 
@@ -74,7 +74,7 @@ class Rejects:
             json_line({one.unit: one.place, "reason": one.reason, "message": one.document}) + "\n" for one in found
         )
         try:
-            with self.path.open("a" if self._keeps or self.first else "w", encoding="utf-8") as file:
+            with self.path.open("a" if self.keeps or self.first else "w", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
             raise self._problem(error) from error
@@ -83,7 +83,7 @@ class Rejects:
 
     def end(self) -> None:
         """Nothing was refused after all: remove what an earlier run left, if it is such a file."""
-        if self._keeps or self.first:
+        if self.keeps or self.first:
             return
         with suppress(OSError, InvalidInput), self.path.open("rb") as file:
             if is_refusal(loads(file.readline())):

@@ -137,6 +137,16 @@ def test_a_mapping_on_a_stream_that_the_table_no_longer_has_is_found(stack: Depl
     assert stack.doctor() == []
 
 
+def test_who_takes_advance_off_an_old_stream_is_told_what_finds_its_unread_queues(stack: DeployedStack) -> None:
+    stack.parameters["AdvanceTrigger"] = "Enabled"
+    stack.client("dynamodb").delete_table(TableName="Items")
+    stack.sorter.create_tables()
+    on = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    stack.client("dynamodb").update_table(TableName="Items", StreamSpecification=on)
+    (one,) = [one for one in stack.doctor(code=1) if "no longer has" in one["text"]]
+    assert "stream-sort audit --repair" in one["remedy"]
+
+
 def test_a_mapping_that_hears_of_no_single_failure_is_found(stack: DeployedStack) -> None:
     functions = stack.client("lambda")
     functions.delete_event_source_mapping(UUID=stack.mappings["process", "Cursor"])
@@ -300,6 +310,47 @@ def test_a_mapping_that_gives_up_too_soon_is_told_with_the_command_that_mends_it
     assert "gives records up after 5 tries, not 1,000" in text
     uuid = stack.mappings[step, source]
     assert remedy == f"aws lambda update-event-source-mapping --uuid {uuid} --maximum-retry-attempts 1000"
+
+
+@pytest.mark.parametrize(
+    ("options", "told", "mend"),
+    [
+        (
+            {"MaximumRecordAgeInSeconds": 60},
+            "gives records up after 60 seconds, not when they leave the stream",
+            "--maximum-record-age-in-seconds -1",
+        ),
+        (
+            {"BisectBatchOnFunctionError": False},
+            "gives up a whole batch for one record",
+            "--bisect-batch-on-function-error",
+        ),
+    ],
+    ids=str,
+)
+def test_a_mapping_of_kinesis_that_gives_up_too_much_is_told_with_the_command_that_mends_it(
+    options: dict[str, Any], told: str, mend: str, stack: DeployedStack
+) -> None:
+    stack.read_kinesis()
+    kept = {"OnFailure": {"Destination": "arn:aws:s3:::kept"}}
+    stack.map("enqueue", "Source", DestinationConfig=kept, **options)
+    level, area, text, remedy = only(stack.doctor())
+    assert (level, area) == ("WARN", "mappings")
+    assert told in text
+    uuid = stack.mappings["enqueue", "Source"]
+    assert remedy == f"aws lambda update-event-source-mapping --uuid {uuid} {mend}"
+
+
+def test_a_role_that_may_not_read_kinesis_or_keep_what_lambda_gives_up_is_found(stack: DeployedStack) -> None:
+    stack.read_kinesis()
+    stack.map("enqueue", "Source", DestinationConfig={"OnFailure": {"Destination": "arn:aws:s3:::kept"}})
+    stack.denied = {("s3:PutObject", "kept/"), ("s3:ListBucket", "kept"), ("kinesis:GetRecords", "stream/source")}
+    level, area, text, _ = only(stack.doctor(code=1))
+    assert (level, area) == ("FAIL", "roles")
+    assert text == (
+        "enqueue: its role may not call kinesis:GetRecords on KinesisSource/stream; "
+        "s3:ListBucket on KinesisFailuresBucket; s3:PutObject on KinesisFailuresBucket/*"
+    )
 
 
 def test_what_lambda_gave_up_on_of_kinesis_is_told(stack: DeployedStack) -> None:

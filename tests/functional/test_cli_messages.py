@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort import PutResult, StoreUnavailable, StreamSorter
+from stream_sort import AccessDenied, PutResult, StoreUnavailable, StreamSorter
 from stream_sort.cli import messages
 from stream_sort.cli.rejects import Rejects
 from tests.functional.command_line import VARIABLES, Line
@@ -287,6 +287,51 @@ def test_put_ends_when_the_tables_go_out_of_reach_half_way(
     result = line.run("put", "in.jsonl", code=1)
     assert result.stdout.startswith("3 accepted, ")
     assert result.stderr == "stream-sort: stopped after 3 messages; run it again to go on. gone\n"
+
+
+def out_of_reach_after(monkeypatch: pytest.MonkeyPatch, windows: int, error: BaseException) -> None:
+    """From the window after these on, the tables do not answer, or the run is interrupted."""
+    monkeypatch.setenv("STREAM_SORT_WINDOW", "2")
+    store, calls = StreamSorter.put_many, []
+
+    def put_many(sorter: StreamSorter, messages: Iterable[dict[str, object]]) -> PutResult:
+        calls.append(1)
+        if len(calls) <= windows:
+            return store(sorter, messages)
+        if not isinstance(error, StoreUnavailable):
+            raise error
+        return PutResult(rejected=[(one, error) for one in messages])
+
+    monkeypatch.setattr(StreamSorter, "put_many", put_many)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(StoreUnavailable("gone"), 1), (AccessDenied("not allowed"), 1), (KeyboardInterrupt(), 130)]
+)
+def test_what_was_read_from_a_pipe_and_not_stored_is_kept_when_put_stops(
+    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
+) -> None:
+    out_of_reach_after(monkeypatch, 2, error)
+    given = [{"queue": "ada", "seq": seq} for seq in range(20)]
+    told = line.run("put", "-", given="\n".join(map(json.dumps, given)), code=code).stderr
+    kept = lines_of((tmp_path / "stdin.rejects").read_text())
+    assert [(one["line"], one["message"]) for one in kept] == [(4, given[3]), (5, given[4])]
+    assert all("put it again" in str(one["reason"]) for one in kept)
+    assert "2 messages read but not known to be stored: kept in stdin.rejects" in told
+    assert "what follows line 5 was not read" in told
+    assert "run it again" not in told
+
+
+def test_the_rest_of_an_array_from_a_pipe_is_kept_when_put_stops(
+    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out_of_reach_after(monkeypatch, 2, StoreUnavailable("gone"))
+    given = [{"queue": "ada", "seq": seq} for seq in range(20)]
+    told = line.run("put", "-", given=json.dumps(given), code=1).stderr
+    kept = lines_of((tmp_path / "stdin.rejects").read_text())
+    assert [(one["element"], one["message"]) for one in kept] == list(enumerate(given, 1))[3:]
+    assert "17 messages read but not known to be stored: kept in stdin.rejects" in told
+    assert "was not read" not in told
 
 
 def test_put_into_a_table_with_other_keys_is_one_line_without_a_guess(line: Line) -> None:

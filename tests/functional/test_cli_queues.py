@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from stream_sort import OrderedConsumer, StreamSorter, StreamSortError, Sweeper, TryLater
+from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter, StreamSortError, Sweeper, TryLater
 from stream_sort.cli import doubts, messages, overview, queues, status
 from stream_sort.core.message import take_message
 from stream_sort.core.records import Arrival
@@ -329,6 +329,55 @@ def test_explain_says_what_is_missing_and_the_command_that_frees_the_queue(
     assert command == "stream-sort skip 'my queue' 2-3"
     line.run(*shlex.split(command)[1:], "--yes")
     assert sorter.position("my queue") == 5
+
+
+def test_explain_says_where_a_missing_message_may_be_and_what_is_given_up_without_it(
+    line: Line, put: Callable[..., None]
+) -> None:
+    put("new", 3)
+    told = line.run("explain", "new").stdout
+    assert "If it was refused, it is among the dead letters of the stack: stream-sort dead-letters list" in told
+    assert "If not, have it sent again." in told
+    assert "Skip only what will never come" in told
+    assert "Open the queue at seq 3 only if its producer begins there: what is lower is refused then." in told
+    put("old", 0, 2)
+    told = line.run("explain", "old").stdout
+    assert "dead-letters list" in told
+    assert "Open the queue" not in told
+    put("well", 0)
+    assert "dead-letters list" not in line.run("explain", "well").stdout
+
+
+def test_a_queue_with_a_damaged_row_is_not_left_out_and_keeps_no_other_one_back(
+    line: Line, put: Callable[..., None], dynamo: Table
+) -> None:
+    for name in ("ada", "bad", "eve"):
+        put(name, 0)
+    damage = {"UpdateExpression": "SET seq = :x", "ExpressionAttributeValues": {":x": {"S": "oops"}}}
+    dynamo.client.update_item(TableName="Cursor", Key={"queue": {"S": "bad"}}, **damage)
+    told = line.json("advance", "--all", "--yes", code=1)
+    assert {name: "error" in one for name, one in told.items()} == {"ada": False, "bad": True, "eve": False}
+    assert told["bad"]["error"].startswith("RowDamaged: ")
+    assert sorted(line.json("policy", "--all", code=1)) == ["ada", "eve"]
+    # To touch a row is not to read it.
+    assert sorted(line.json("nudge", "--all", "--yes")) == ["ada", "bad", "eve"]
+
+
+def test_a_throttle_of_one_queue_keeps_no_other_from_being_nudged(
+    line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ada", "bad", "eve"):
+        put(name, 0)
+    nudge = StreamSorter.nudge
+
+    def failing(sorter: StreamSorter, queue: str) -> None:
+        if queue == "bad":
+            raise StoreUnavailable("throttled")
+        nudge(sorter, queue)
+
+    monkeypatch.setattr(StreamSorter, "nudge", failing)
+    told = line.json("nudge", "--all", "--yes", code=1)
+    assert {name: "error" in one for name, one in told.items()} == {"ada": False, "bad": True, "eve": False}
 
 
 def test_explain_says_why_a_consumer_does_not_get_on(

@@ -192,6 +192,24 @@ def test_i7_a_row_that_somebody_changed_holds_up_no_shard(
     assert (json.loads(body), told["error"]) == ({"queue": "odd", "seq": 3}, "RowDamaged")
 
 
+def test_i7_a_queue_that_is_full_in_a_table_with_a_local_index_holds_up_no_shard(
+    enqueue: Any, sqs: Any, sorter: StreamSorter, dynamo: Table
+) -> None:
+    code = "ItemCollectionSizeLimitExceededException"
+
+    def refuse(params: dict[str, Any], **_: Any) -> Any:
+        if b'"full"' not in params["body"] or b'"Items"' not in params["body"]:
+            return None
+        body = {"Error": {"Code": code, "Message": "full"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+        return SimpleNamespace(status_code=400), body
+
+    dynamo.client.meta.events.register("before-call.dynamodb.PutItem", refuse)
+    assert failed(enqueue(kinesis({"queue": "full", "seq": 0}, {"queue": "good", "seq": 0}))) == []
+    assert sorter.position("good") == 0
+    ((body, told),) = kept(sqs)
+    assert (json.loads(body), told["error"]) == ({"queue": "full", "seq": 0}, "StoreError")
+
+
 def test_what_comes_again_anyway_is_not_kept_twice(enqueue: Any, sqs: Any, dynamo: Table) -> None:
     dynamo.fail("PutItem", '"bad"')
     event = kinesis(b"first", {"queue": "bad", "seq": 0}, b"second", {"queue": "good", "seq": 0})

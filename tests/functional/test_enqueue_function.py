@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import InvalidInput, StoreUnavailable, StreamSorter, TableNotFound
+from stream_sort import InvalidInput, StoreError, StoreUnavailable, StreamSorter, TableNotFound
 from stream_sort.aws_lambda.enqueue import Enqueue
 from tests.functional.conftest import TUNING
 
@@ -172,6 +173,35 @@ def test_a_direct_invoke_raises_when_a_retry_may_help_any_of_it(
     answer = enqueue(event)
     assert (answer["accepted"], answer["duplicates"]) == (1, [message(0, "orders-18")])
     assert [(one["message"], one["retryable"]) for one in answer["rejected"]] == [(2, False)]
+
+
+def test_i5_a_message_sent_and_forgotten_to_a_queue_that_must_be_put_right_is_kept_by_lambda(
+    dynamo: Table, sorter: StreamSorter, telemetries: dict[str, Telemetry], context: Context
+) -> None:
+    sorter.put(message(0))
+    dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "orders-17"}})
+    fresh = Enqueue(StreamSorter(client=dynamo.client, **TUNING), telemetries["enqueue"])
+    with pytest.raises(StoreError, match="0 of 1 messages are stored, 1 are not") as raised:
+        fresh(message(1), context)
+    assert "can be made again once somebody has put this right" in str(raised.value)
+    assert "stream-sort recover" in str(raised.value)
+    assert not raised.value.retryable
+    event = [message(1), message(0, "orders-18"), {}]
+    with pytest.raises(StoreError, match="1 of 3 messages are stored, 1 are not, and 1 are refused for good"):
+        fresh(event, context)
+    sorter.recover("orders-17", control_table=None)
+    answer = fresh(event, context)
+    assert (answer["accepted"], answer["duplicates"]) == (1, [message(0, "orders-18")])
+
+
+def test_a_direct_invoke_raises_when_aws_answers_with_a_code_that_nobody_knows(enqueue: Any, dynamo: Table) -> None:
+    def refuse(**_: Any) -> Any:
+        body = {"Error": {"Code": "Unheard", "Message": "?"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+        return SimpleNamespace(status_code=400), body
+
+    dynamo.client.meta.events.register("before-call.dynamodb.PutItem", refuse)
+    with pytest.raises(StoreError, match="Unheard"):
+        enqueue(message(0))
 
 
 def test_a_direct_invoke_raises_when_the_tables_are_not_there(enqueue: Any, dynamo: Table) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stream_sort import StreamSorter
 from stream_sort.aws_lambda import telemetry
 from stream_sort.cli.lazy_group import COMMANDS, load
 
@@ -138,6 +139,34 @@ def test_no_alarm_says_that_nothing_is_lost_where_only_kinesis_has_it(alarms: di
     assert "dead-letters redrive" in told
     told = alarms["StreamFailuresAlarm"]["AlarmDescription"]["Fn::Sub"]
     assert "tables' streams" in told
+
+
+def test_an_alarm_of_conflicts_shows_the_message_that_is_kept(alarms: dict[str, dict[str, Any]]) -> None:
+    told = alarms["ConflictsAlarm"]["AlarmDescription"]["Fn::Sub"]
+    command = re.search(r"stream-sort (read QUEUE .*) --stack", told)
+    assert command is not None
+    values = {"QUEUE": "q", "SEQ-1": "1", "SEQ": "2"}
+    _, queue, *options = [values.get(word, word) for word in command[1].split()]
+    sorter = StreamSorter.in_memory()
+    sorter.put_many({"queue": queue, "seq": seq} for seq in range(4))
+    given = dict(zip(options[::2], map(int, options[1::2]), strict=True))
+    shown = sorter.read(queue, after=given["--after"], through=given.get("--through"))
+    assert [message["seq"] for message in shown] == [2]
+
+
+def test_an_alarm_of_a_gap_names_what_loses_nothing_first(alarms: dict[str, dict[str, Any]]) -> None:
+    told = alarms["GapAgeTooHighAlarm"]["AlarmDescription"]["Fn::Sub"]
+    named = ["explain QUEUE", "dead-letters list", "withdraw QUEUE SEQ", "skip QUEUE SEQS"]
+    places = [told.find(one) for one in named]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_alarms_of_throttles_say_who_has_to_act(alarms: dict[str, dict[str, Any]]) -> None:
+    told = alarms["EnqueueThrottlesAlarm"]["AlarmDescription"]
+    assert "HTTP callers and synchronous invokes are refused" in told
+    assert "EnqueueDeadLetters" in told
+    assert "audit --repair" in alarms["AdvanceThrottlesAlarm"]["AlarmDescription"]["Fn::Sub"]
 
 
 def test_no_alarm_has_anything_purged(alarms: dict[str, dict[str, Any]]) -> None:

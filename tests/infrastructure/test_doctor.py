@@ -24,14 +24,15 @@ from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.tables import ACTIVE_INDEX, LISTING_INDEX, WAITING_INDEX
 
 # Logs and traces are no business of queues.
-OTHERS = ("logs:", "xray:", "kinesis:")
+OTHERS = ("logs:", "xray:")
 
 
 def granted(step: str, resources: dict[str, Any]) -> dict[str, set[str]]:
-    """What a role allows in every stack, by resource as the checkup names it."""
+    """What a role allows in every stack, or in one that reads Kinesis, by resource as the checkup names it."""
     found: dict[str, set[str]] = defaultdict(set)
-    for statement in resources[f"{step.title()}Role"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]:
-        if "Fn::If" in statement:
+    for one in resources[f"{step.title()}Role"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]:
+        condition, statement, _ = one.get("Fn::If", ("", one, None))
+        if condition not in {"", "FromKinesis"}:
             continue
         actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
         found[resource_of(statement["Resource"])] |= {one for one in actions if not one.startswith(OTHERS)}
@@ -42,6 +43,8 @@ def resource_of(value: dict[str, Any]) -> str:
     if "Fn::GetAtt" in value:
         name, attribute = value["Fn::GetAtt"]
         return f"{name}/stream" if attribute == "StreamArn" else str(name)
+    if "Ref" in value:
+        return f"{value['Ref']}/stream"
     name, _, rest = value["Fn::Sub"].removeprefix("${").partition(".Arn}")
     return str(name + rest)
 

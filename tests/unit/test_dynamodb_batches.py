@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
+from botocore.parsers import ResponseParserError
 
 from stream_sort import (
+    AccessDenied,
     CredentialsError,
     InvalidMessage,
     MessageTooLarge,
@@ -55,6 +57,61 @@ def test_what_stays_throttled_is_reported_and_the_rest_is_stored(client: Faulty,
     result = sorter.put_many([message(1), message(2)])
     assert result.accepted == 1
     assert [(document["seq"], type(error)) for document, error in result.rejected] == [(2, StoreUnavailable)]
+
+
+def silent(client: Faulty, queue: str) -> None:
+    """No write that touches this queue is answered."""
+
+    def watcher(method: str, request: dict[str, Any]) -> None:
+        if method in {"batch_execute_statement", "put_item"} and f"'{queue}'" in str(request):
+            raise ReadTimeoutError(endpoint_url="https://dynamodb")
+
+    client.watch = watcher
+
+
+@pytest.mark.parametrize("time_left", [None, lambda: 3.0])
+def test_i7_a_slot_that_does_not_answer_keeps_no_other_message_of_its_batch_out(
+    client: Faulty, sorter: StreamSorter, time_left: Any
+) -> None:
+    queues = [*(f"good{number}" for number in range(24)), "silent"]
+    for queue in queues:
+        sorter.put({"queue": queue, "seq": 0})
+    silent(client, "silent")
+    result = sorter.put_many([{"queue": queue, "seq": 1} for queue in queues], time_left=time_left)
+    assert result.accepted == 24
+    assert [document["queue"] for document, _ in result.rejected] == ["silent"]
+
+
+def test_one_answer_that_cannot_be_read_does_not_end_batching(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put(message(0))
+    client.before = {"batch_execute_statement": [ResponseParserError("<html>")]}
+    client.answers["batch_execute_statement"] = [lambda request: statements(request, {}, {})] * 2
+    assert sorter.put_many([message(1), message(2)]).accepted == 2
+    sorter.stores.items.put_many([arrival(3), arrival(4)], 0.0)
+    assert client.calls.count("batch_execute_statement") == 3
+
+
+def test_an_answer_that_cannot_be_read_is_an_error_of_ours(client: Faulty, sorter: StreamSorter) -> None:
+    client.before = {"get_item": [ResponseParserError("<html>")]}
+    assert sorter.put(message(0)).status == "accepted"
+    client.before = {"put_item": [ResponseParserError("<html>")] * 1_000}
+    with pytest.raises(StoreUnavailable, match="<html>"):
+        sorter.put(message(1))
+
+
+def test_a_key_that_may_not_be_used_is_told_as_such(client: Faulty, sorter: StreamSorter) -> None:
+    client.before = {"get_item": [refusal("KMSAccessDeniedException")]}
+    with pytest.raises(AccessDenied, match="not allowed to use the KMS key of table 'Cursor'") as raised:
+        sorter.put(message(0))
+    assert "dynamodb:" not in str(raised.value)
+
+
+def test_a_batch_that_is_throttled_whole_is_not_taken_apart(client: Faulty, sorter: StreamSorter) -> None:
+    sorter.put(message(0))
+    client.calls.clear()
+    client.before = {"batch_execute_statement": [refusal("RequestLimitExceeded")] * 1_000}
+    assert len(sorter.put_many(message(seq) for seq in range(1, 26)).rejected) == 25
+    assert "put_item" not in client.calls
 
 
 def test_a_duplicate_that_was_not_shown_is_fetched(client: Faulty, sorter: StreamSorter) -> None:

@@ -181,6 +181,48 @@ def test_i7_a_long_backlog_lets_other_queues_have_their_turn(watch: Stopwatch) -
     assert [sorter.position(f"r{number}") for number in range(5)] == [0] * 5
 
 
+def throttled_once(sorter: StreamSorter, step: str, queue: str, watch: Stopwatch) -> list[float]:
+    """Let a step fail once for a queue; return when its messages are stored."""
+    cursors, items, faults, stored_at = sorter.stores.cursors, sorter.stores.items, [queue], []
+    create, put_many = cursors.create, items.put_many
+
+    def creating(row: Any) -> Any:
+        if step == "begin" and row.queue in faults:
+            faults.remove(row.queue)
+            raise StoreUnavailable("throttled")
+        return create(row)
+
+    def storing(arrivals: list[Arrival], now: float) -> Any:
+        if step == "store" and faults and any(one.message.queue in faults for one in arrivals):
+            failed = {one.message.queue for one in arrivals} & set(faults)
+            faults.clear()
+            good = iter(put_many([one for one in arrivals if one.message.queue not in failed], now))
+            return [StoreUnavailable("throttled") if one.message.queue in failed else next(good) for one in arrivals]
+        stored_at.extend(watch.now for one in arrivals if one.message.queue == queue)
+        return put_many(arrivals, now)
+
+    cursors.create, items.put_many = creating, storing  # type: ignore[assignment,method-assign]
+    return stored_at
+
+
+@pytest.mark.parametrize("step", ["begin", "store"])
+@pytest.mark.parametrize("limit", [None, 20.0])
+def test_i7_a_message_that_is_throttled_once_is_stored_before_the_backlog_of_another_queue_is_released(
+    watch: Stopwatch, step: str, limit: float | None
+) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1, max_advance=10)
+    sorter.put_many(message(seq, "long") for seq in range(1, 4_000))
+    slow(sorter, "move", 0.05, watch)
+    stored_at = throttled_once(sorter, step, "b", watch)
+    time_left = None if limit is None else watch.left
+    result = sorter.put_many([message(0, "long"), message(0, "b")], time_left=time_left)
+    assert (result.accepted, len(stored_at)) == (2, 1)
+    assert stored_at[0] < 1
+    assert sorter.position("b") == 0
+    assert sorter.position("long") == 3_999 or result.unreleased == ["long"]
+    assert {advance.queue: advance.old for advance in result.advances} == {"long": -1, "b": -1}
+
+
 def test_what_is_stored_when_the_time_is_over_is_accepted_and_marked(watch: Stopwatch) -> None:
     sorter = StreamSorter.in_memory(in_flight=1)
     put_many = sorter.stores.items.put_many

@@ -32,7 +32,7 @@ def check_stack(aws: Aws, tables: Mapping[str, Table]) -> Iterator[Finding]:
     yield from guarded("versions", partial(_versions, aws, configs))
     arns: Arns = {}
     yield from guarded("dead letters", partial(_letters, aws, resources, arns))
-    arns |= _table_arns(tables)
+    arns |= _table_arns(tables) | _kinesis_arns(resources, aws)
     yield from guarded("mappings", partial(_mappings, aws, resources, arns))
     yield from roles.check_roles(configs, arns, aws)
     yield from guarded("schedules", partial(_schedules, aws, resources, configs))
@@ -94,17 +94,26 @@ def _table_arns(tables: Mapping[str, Table]) -> Arns:
     return arns
 
 
-def _bucket_arns(resources: Resources, neighbour: str) -> Arns:
-    """Buckets are named by their names alone; the partition is that of an ARN beside them."""
-    partition = neighbour.split(":")[1]
-    return {name: f"arn:{partition}:s3:::{called}" for name, called in resources.of_kind("AWS::S3::Bucket").items()}
+def _kinesis_arns(resources: Resources, aws: Aws) -> Arns:
+    """The stream of Kinesis that the stack reads, if it does, and the bucket of what Lambda gives up of it.
+
+    Buckets are named by their names alone; the partition is that of the stream's ARN.
+    """
+    kinesis = aws.parameter(mappings.KINESIS.source, "")
+    if not kinesis:
+        return {}
+    arns: Arns = {f"{mappings.KINESIS.source}/stream": kinesis}
+    bucket = resources.of_kind("AWS::S3::Bucket").get(watch.BUCKET)
+    if bucket is not None:
+        arn = f"arn:{kinesis.split(':')[1]}:s3:::{bucket}"
+        arns |= {watch.BUCKET: arn, f"{watch.BUCKET}/*": f"{arn}/*"}
+    return arns
 
 
 def _mappings(aws: Aws, resources: Resources, arns: Arns) -> Iterator[Finding]:
     wanted = list(mappings.MAPPINGS)
-    if kinesis := aws.parameter("KinesisSource", ""):
+    if aws.parameter(mappings.KINESIS.source, ""):
         wanted.append(mappings.KINESIS)
-        arns = arns | _bucket_arns(resources, kinesis) | {f"{mappings.KINESIS.source}/stream": kinesis}
     listed: dict[str, list[dict[str, Any]]] = {}
     for one in wanted:
         function = resources.ids.get(function_of(one.step))

@@ -118,11 +118,16 @@ def _missing(wanted: Wanted, request: Mapping[str, Any], found: Sequence[Mapping
         told = f"{wanted.told}: mapping {old[0]['UUID']} reads a stream that the table no longer has"
         away = aws.command("lambda", "delete-event-source-mapping", "--uuid", old[0]["UUID"])
         # To CloudFormation nothing has drifted: the mapping is as it was made.
-        return fail(AREA, told, f"{away}; {map_again(request, aws)}")
+        return fail(AREA, told, f"{away}; {map_again(request, aws)}{_unread(wanted)}")
     # The local CloudFormation reverts no drift.
     by_hand = aws.is_local and request["FunctionName"] is not None
     remedy = map_again(request, aws) if by_hand else restore(aws)
     return fail(AREA, f"{wanted.told}: there is no such event source mapping", remedy)
+
+
+def _unread(wanted: Wanted) -> str:
+    """Say what finds the records that are left in a stream which nobody reads any more; the sweep finds all others."""
+    return "; then stream-sort audit --repair, for new queues of which it was not read" if wanted.switch else ""
 
 
 def _state(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
@@ -155,15 +160,23 @@ def _result(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Findin
 
 
 def _gives_up(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
-    """Find a mapping that gives up what nobody else looks for: too soon, or without the records.
+    """Find a mapping that gives up what nobody else looks for: too soon, too much at once, or without the records.
 
     Only a bucket keeps those of Kinesis, a queue gets their places.
     """
+    mend = ("lambda", "update-event-source-mapping", "--uuid", one["UUID"])
     tries, wants = one.get("MaximumRetryAttempts"), wanted.how.get("MaximumRetryAttempts", 0)
     kept = one.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", "")
     if wanted.failures == KINESIS.failures and ":s3:" not in kept:
         yield fail(AREA, f"{wanted.told} gives records up without keeping them, after {tries} tries", update(aws))
     elif tries is not None and ENDLESS < tries < wants:
-        mend = ("--uuid", one["UUID"], "--maximum-retry-attempts", str(wants))
         told = f"{wanted.told} gives records up after {tries} tries, not {wants:,}: a short outage is enough"
-        yield warn(AREA, told, aws.command("lambda", "update-event-source-mapping", *mend))
+        yield warn(AREA, told, aws.command(*mend, "--maximum-retry-attempts", str(wants)))
+    age, longest = one.get("MaximumRecordAgeInSeconds", ENDLESS), wanted.how.get("MaximumRecordAgeInSeconds", 0)
+    if age != ENDLESS and (longest == ENDLESS or age < longest):
+        wants = "when they leave the stream" if longest == ENDLESS else f"{longest:,}"
+        told = f"{wanted.told} gives records up after {age} seconds, not {wants}: a short outage is enough"
+        yield warn(AREA, told, aws.command(*mend, "--maximum-record-age-in-seconds", str(longest)))
+    if wanted.is_stream and one.get("BisectBatchOnFunctionError") is False:
+        told = f"{wanted.told} gives up a whole batch for one record, because it does not bisect"
+        yield warn(AREA, told, aws.command(*mend, "--bisect-batch-on-function-error"))

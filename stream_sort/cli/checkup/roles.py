@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 AREA = "roles"
 # ListStreams is asked of no stream in particular, so that the simulator's answer for one would say nothing.
 STREAM = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
+KINESIS = (
+    "kinesis:DescribeStream",
+    "kinesis:DescribeStreamSummary",
+    "kinesis:GetRecords",
+    "kinesis:GetShardIterator",
+    "kinesis:ListShards",
+)
 RECEIVE = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
 SEND = ("sqs:SendMessage",)
 READ = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem")
@@ -35,6 +42,10 @@ NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
         "CursorTable": (*READ, "dynamodb:PutItem"),
         "EnqueueQueue": RECEIVE,
         "EnqueueDeadLetters": SEND,
+        # If the stack reads Kinesis.
+        "KinesisSource/stream": KINESIS,
+        "KinesisFailuresBucket": ("s3:ListBucket",),
+        "KinesisFailuresBucket/*": ("s3:PutObject",),
     },
     "advance": {
         "ItemsTable": ("dynamodb:BatchGetItem", "dynamodb:Query"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from stream_sort.ports.time_limit import seconds_left
 from stream_sort.stores.dynamodb.errors import is_refusal, is_retryable, translate, unavailable
@@ -132,6 +133,9 @@ class Calls:
         self.tally.add()
         try:
             return Reply(getattr(self.client, method)(**request))
+        except ResponseParserError as error:
+            # A page of a proxy, or an answer that was cut: nobody knows what was done, as after a timeout.
+            raise PassingFault(error) from error
         except (ClientError, BotoCoreError) as error:
             if is_refusal(error):
                 return Reply(error.response, refused=True)

@@ -101,11 +101,12 @@ OTHER_KEYS = re.compile(
 NO_INDEX = "The table does not have the specified index"
 INDEX_IS_BEING_MADE = "Cannot read from backfilling global secondary index"
 ITEM_TOO_LARGE = re.compile(r"Item size (?:to update )?has exceeded the maximum allowed size")
+NO_USE_OF_KEY = "KMSAccessDeniedException"
 DENIED_CODES = frozenset(
     {
         "AccessDenied",
         "AccessDeniedException",
-        "KMSAccessDeniedException",
+        NO_USE_OF_KEY,
         "NotAuthorized",
         "NotAuthorizedException",
         "OptInRequired",
@@ -169,6 +170,15 @@ def lacks_index(error: BaseException | None) -> bool:
     return said_of(error).startswith((NO_INDEX, INDEX_IS_BEING_MADE))
 
 
+def _denial(code: str, target: Target) -> str:
+    """What is not allowed, and who has to allow it."""
+    if code == NO_USE_OF_KEY:
+        key = f"the KMS key of table {target.table!r}"
+        return f"not allowed to use {key}; allow it in the key's policy, or in that of the role that runs this"
+    called = f"dynamodb:{target.permission} on table {target.table!r}"
+    return f"not allowed to call {called}; add it to the policy of the role that runs this"
+
+
 def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortError:
     """Our error for one that no retry will cure."""
     operation, table = target.operation, target.table
@@ -183,11 +193,7 @@ def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortE
             f"no table {missing} in {where}; is its name right, and is the stack deployed there? {MADE_BY}", **names
         )
     if code in DENIED_CODES:
-        return AccessDenied(
-            f"not allowed to call dynamodb:{target.permission} on table {table!r}; "
-            f"add it to the policy of the role that runs this. AWS says: {error}",
-            **names,
-        )
+        return AccessDenied(f"{_denial(code, target)}. AWS says: {error}", **names)
     if code in CREDENTIAL_CODES or isinstance(error, CREDENTIAL_ERRORS):
         return CredentialsError(
             f"no usable AWS credentials for {operation} on table {table!r}: {error}; "

@@ -9,6 +9,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from botocore.exceptions import ClientError
+
 from stream_sort.errors import (
     AccessDenied,
     OtherKeys,
@@ -123,7 +125,14 @@ class Inserts:
         try:
             while pending:
                 statements = [requests[index] for index in pending]
-                reply = self._calls("batch_execute_statement", self._table, patience=patience, Statements=statements)
+                try:
+                    reply = self._calls.once("batch_execute_statement", patience.target, Statements=statements)
+                except PassingFault as fault:
+                    if patience.deadline > 0 and not isinstance(fault.problem, ClientError):
+                        # One slot that does not answer fails the call for all: who has time puts each alone.
+                        return
+                    patience.wait(fault.problem)
+                    continue
                 pending = _sort_out(dict(zip(pending, reply.body["Responses"], strict=True)), answers)
                 if pending:
                     patience.wait(next(iter(pending.values())))
