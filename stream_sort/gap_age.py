@@ -79,20 +79,32 @@ class GapWalk:
         seqs = first if self._blocked is None else range(first.start, self._blocked.stop)
         return self._measured(seqs, min(since, self._noted_since(seqs)))
 
-    def due(self) -> Iterator[Gap]:
-        """Yield the gaps that are due, the lowest first; holds no more than one page and the gaps in it."""
+    def due(self) -> Iterator[list[Gap]]:
+        """Yield the gaps that are due, the lowest first: together those that one message makes due.
+
+        That message is in the run behind the last gap of its list. Holds no more than one page and the gaps in it.
+        """
+        for item in self._slots():
+            if not self._pass(item.seq):
+                break
+            if item.is_tombstone:
+                continue
+            yield from self._take(item)
+            if self._searched >= SEARCH:
+                if not (noted := self._due_as_noted()):
+                    return
+                yield noted
+        if noted := self._due_as_noted():
+            yield noted
+
+    def _slots(self) -> Iterator[Item]:
         more, after = True, self._cursor.position
         while more:
             page = self._items.arrivals(self._cursor.queue, after, PAGE)
             more = page.more
             for item in page.items:
                 after = item.seq
-                if not self._pass(item.seq):
-                    return
-                if not item.is_tombstone:
-                    yield from self._take(item)
-                    if self._searched >= SEARCH:
-                        return
+                yield item
 
     def _pass(self, seq: int) -> bool:
         """Note the gap before a slot; False if the walk ends there."""
@@ -109,7 +121,7 @@ class GapWalk:
             self._open.append(_OpenGap(gap))
         return True
 
-    def _take(self, item: Item) -> Iterator[Gap]:
+    def _take(self, item: Item) -> Iterator[list[Gap]]:
         self._searched += 1
         if not self._open:
             return
@@ -118,23 +130,28 @@ class GapWalk:
             arrived = self._now
         last = self._open[-1]
         last.oldest = min(last.oldest, arrived)
-        if self._blocked is not None:
-            return
-        if self._is_due(arrived):
-            yield from self._give(len(self._open), arrived)
-        elif self._is_due(since := self._noted_since(self._open[0].seqs)):
-            noted = sum(self._noted_since(gap.seqs) == since for gap in self._open)
-            yield from self._give(noted, since)
+        if self._blocked is None and self._is_due(arrived):
+            yield self._give(len(self._open))
 
-    def _give(self, count: int, since: float) -> Iterator[Gap]:
-        """Hand over the lowest open gaps, each with the oldest message that was seen beyond it."""
+    def _due_as_noted(self) -> list[Gap]:
+        """Return the lowest gaps if an earlier sweep saw what makes them due, and this walk does not."""
+        if self._blocked is not None or all(gap.oldest == math.inf for gap in self._open):
+            return []
+        since = self._noted_since(self._open[0].seqs)
+        return (
+            self._give(sum(self._noted_since(gap.seqs) == since for gap in self._open)) if self._is_due(since) else []
+        )
+
+    def _give(self, count: int) -> list[Gap]:
+        """Take the lowest open gaps away, each with the oldest message that was seen beyond it."""
         due, self._open = self._open[:count], self._open[count:]
         self._searched = 0
+        since = min((gap.oldest for gap in self._open), default=math.inf)
         gaps = []
         for gap in reversed(due):
             since = min(since, gap.oldest)
-            gaps.append(self._measured(gap.seqs, since))
-        yield from reversed(gaps)
+            gaps.append(self._measured(gap.seqs, min(since, self._noted_since(gap.seqs))))
+        return gaps[::-1]
 
     def _measured(self, seqs: range, since: float) -> Gap:
         return Gap(seqs, since, self._cursor.withdrawals)

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
 
-TOMBSTONES_AT_ONCE = 100
+# Five full calls of the store.
+TOMBSTONES_AT_ONCE = 125
+# So many seqs are filled one after the other before the next gaps are looked for.
+BATCH = 1_000
 # An advance of the usual length is not stopped for want of time: only a long backlog is left to the next sweep.
 STEPS_AT_LEAST = 5
 # How the reason of a tombstone begins that a policy put.
 REASON = "gap policy: "
-# Each walk gives up something, and is followed by an advance; what comes in meanwhile is left to the next sweep.
+# Each walk gives up something, or finds the queue changed, and is followed by an advance; what comes in meanwhile is
+# left to the next sweep.
 MAX_WALKS = 1_000
 
 
@@ -109,31 +113,45 @@ class QueueVisit:
 
     def _give_up(self, cursor: Cursor, walk: GapWalk, policy: GapPolicy) -> bool:
         """Put tombstones into the gaps that are due; False if none is."""
-        gaps = walk.due()
+        due = walk.due()
         is_any = False
-        while (first := next(gaps, None)) is not None:
+        while gaps := _batch(due):
             is_any = True
-            batch = [first, *_up_to(gaps, TOMBSTONES_AT_ONCE - length(first.seqs))]
-            self._fill(cursor, batch, f"{REASON}{policy}")
-            if self._is_short():
+            if not self._fill(cursor, gaps, f"{REASON}{policy}") or self._is_short():
                 break
         return is_any
 
-    def _fill(self, cursor: Cursor, gaps: list[Gap], reason: str) -> None:
-        seqs = chain.from_iterable(gap.seqs for gap in gaps)
+    def _fill(self, cursor: Cursor, gaps: list[Gap], reason: str) -> bool:
+        """Put tombstones into gaps that are due, from the highest seq down; False if it stopped before the end.
+
+        The first one goes alone: it stands before the message that makes all of them due, which cannot be withdrawn
+        from then on. So if nothing was withdrawn until then, that message waits beyond every seq that is filled next.
+        """
+        seqs = chain.from_iterable(reversed(gap.seqs) for gap in reversed(gaps))
         filled: set[int] = set()
-        known: list[Gap] = []
+        chunk = tuple(islice(seqs, 1))
         try:
-            while chunk := tuple(islice(seqs, TOMBSTONES_AT_ONCE)):
-                known, self._tried = _split(gaps, chunk[0])
+            while chunk:
+                self._tried = _within(gaps, chunk)
                 tombstones = Tombstones(self.queue, chunk, reason, cursor.position)
                 filled.update(self._items.skip(tombstones, self._sorter.clock()))
-            known, self._tried = gaps, []
+                self._tried = []
+                chunk = tuple(islice(seqs, TOMBSTONES_AT_ONCE))
+                if chunk and not (filled and self._is_unchanged(cursor)):
+                    return False
         finally:
-            for gap in known:
+            for gap in gaps:
                 # What came in at the last moment is not given up.
-                if not filled.isdisjoint(gap.seqs):
-                    self._tell(GapEventKind.GIVEN_UP, gap)
+                for given_up in runs_of(seq for seq in gap.seqs if seq in filled):
+                    self._tell(GapEventKind.GIVEN_UP, replace(gap, seqs=given_up))
+        return True
+
+    def _is_unchanged(self, cursor: Cursor) -> bool:
+        """Return True if nothing was withdrawn since a row was read, and there is time to go on."""
+        if self._is_short():
+            return False
+        row = self._cursors.get(self.queue)
+        return row is not None and row.withdrawals == cursor.withdrawals
 
     def _tell_tried(self) -> None:
         """Tell of what an earlier run filled before it failed; what is left of a gap is told when it is filled."""
@@ -278,15 +296,17 @@ class QueueVisit:
         return policy.skip_after is not None and self._now - gap.since >= policy.skip_after
 
 
-def _split(gaps: list[Gap], seq: int) -> tuple[list[Gap], list[Gap]]:
-    """Return what lies before a seq of gaps, and the rest of them."""
-    before = [replace(gap, seqs=range(gap.seqs.start, min(gap.seqs.stop, seq))) for gap in gaps if gap.seqs.start < seq]
-    rest = [replace(gap, seqs=range(max(gap.seqs.start, seq), gap.seqs.stop)) for gap in gaps if gap.seqs.stop > seq]
-    return before, rest
+def _batch(due: Iterator[list[Gap]]) -> list[Gap]:
+    """Take gaps until they hold enough seqs for a batch; none if there are no more."""
+    gaps: list[Gap] = []
+    seqs = 0
+    while seqs < BATCH and (together := next(due, None)) is not None:
+        gaps += together
+        seqs += sum(length(gap.seqs) for gap in together)
+    return gaps
 
 
-def _up_to(gaps: Iterator[Gap], seqs: int) -> Iterator[Gap]:
-    """Take gaps until they hold so many seqs."""
-    while seqs > 0 and (gap := next(gaps, None)) is not None:
-        seqs -= length(gap.seqs)
-        yield gap
+def _within(gaps: list[Gap], seqs: tuple[int, ...]) -> list[Gap]:
+    """Return the parts of gaps that lie between the first and the last of some seqs, which descend."""
+    parts = [(gap, range(max(gap.seqs.start, seqs[-1]), min(gap.seqs.stop, seqs[0] + 1))) for gap in gaps]
+    return [replace(gap, seqs=part) for gap, part in parts if part]
