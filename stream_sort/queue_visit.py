@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
-from stream_sort.core.gaps import Gap, GapEvent, GapEventKind, length, runs_of
+from stream_sort.core.gaps import Gap, GapEvent, GapEventKind, length, rest_of, runs_of
 from stream_sort.core.records import Tombstones
 from stream_sort.gap_age import GapWalk
 
@@ -50,8 +50,8 @@ class Visited:
 class QueueVisit:
     """One visit to one queue. Stopped anywhere, it leaves a state from which the next one goes on.
 
-    One that failed may be run again: what it did before stays told, and is told once. What got no answer is told by
-    nobody if it is not run again, or fails again: the slots tell it.
+    One that failed may be run again: what it did before stays told, and is told once. What a visit that died gave up of
+    the gap that was noted is told by the next one, as the slots show it: told twice rather than not at all.
     """
 
     def __init__(self, sorter: Sorter, queue: str, now: float, max_gap: int) -> None:
@@ -61,7 +61,6 @@ class QueueVisit:
         self.queue = queue
         self._now = now
         self._max_gap = max_gap
-        self._first: int | None = None
         # Gaps that were being filled when an earlier run failed: it is not known which of them are.
         self._tried: list[Gap] = []
         # A gap that was being noted, or forgotten (None), when an earlier run failed, and what is to be told if it is.
@@ -78,28 +77,34 @@ class QueueVisit:
         if self._noting is not None and self._noting[0] == reach.cursor.gap:
             self.done.events += self._noting[1]
         self._noting = None
-        if self._first is None or not self.done.events:
-            self._first = reach.cursor.position
         gave_up = False
         for _ in range(MAX_WALKS):
-            cursor = reach.cursor
-            if reach.beyond is None or not reach.complete:
+            if not reach.complete:
                 break
-            policy = self._policy(cursor)
-            walk = self._walk(cursor, policy)
-            known = self._known(cursor, range(cursor.position + 1, reach.beyond), policy)
-            if known is not None or not self._give_up(cursor, walk, policy):
-                self._wait(cursor, policy, known or walk.left)
+            if self._see_to(reach, gave_up=gave_up):
                 return
             gave_up = True
             reach = self._advance()
-            if is_short():
+            if is_short() and reach.beyond is not None:
                 break
-        if reach.complete and reach.beyond is None:
-            self._leave(reach.cursor, gave_up=gave_up)
-        else:
-            # There was no time to release or to measure it, or it never ends.
-            self._stop_short()
+        # There was no time to release or to measure it, or it never ends.
+        self._stop_short()
+
+    def _see_to(self, reach: Reach, *, gave_up: bool) -> bool:
+        """Do what is due where a queue stands; False if it is to be looked at again.
+
+        That is after gaps were given up, until the note is gone of those that were: the next sweep would tell them.
+        """
+        self.done.age = None
+        cursor = reach.cursor
+        if reach.beyond is None:
+            return self._leave(cursor, gave_up=gave_up) or self._is_short()
+        policy = self._policy(cursor)
+        walk = self._walk(cursor, policy)
+        known = self._known(cursor, range(cursor.position + 1, reach.beyond), policy)
+        if known is None and self._give_up(cursor, walk, policy):
+            return False
+        return self._wait(cursor, policy, known or walk.left) or not gave_up or self._is_short()
 
     def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
         return GapWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
@@ -176,40 +181,44 @@ class QueueVisit:
                 after = slot.seq
             more = page.more
 
-    def _wait(self, cursor: Cursor, policy: GapPolicy, gap: Gap | None) -> None:
-        """Count a queue that waits, and note its gap unless it is noted; without a message beyond it nobody waits."""
+    def _wait(self, cursor: Cursor, policy: GapPolicy, gap: Gap | None) -> bool:
+        """Count a queue that waits, and note its gap unless it is noted; without a message beyond it nobody waits.
+
+        False if it could not be noted, because the queue moved.
+        """
         before = cursor.gap
         if gap is None:
-            if before is not None:
-                self._forget(cursor)
-            return
+            return before is None or self._forget(cursor)
         self.done.age = self._age(gap)
-        self._note(cursor, replace(gap, stray=self._stray_behind(gap, before)))
+        is_noted = self._note(cursor, replace(gap, stray=self._stray_behind(gap, before)))
         if self._is_too_long(gap) and self._is_due(gap, policy):
             self._tell(GapEventKind.TOO_LONG, gap)
+        return is_noted
 
-    def _note(self, cursor: Cursor, gap: Gap) -> None:
+    def _note(self, cursor: Cursor, gap: Gap) -> bool:
         """Note a gap unless it is noted, and tell what is new about it."""
         before = cursor.gap
         if gap == before:
-            return
+            return True
         is_other = before is None or not self._is_same(gap, before)
         events = self._closed(before, cursor) if is_other else []
         if before is None or (is_other and before.stray != gap.seqs.stop):
             events.append(self._event(GapEventKind.FOUND, gap))
-        self._change_note(gap, events, lambda: self._cursors.note_gap(cursor, gap))
+        return self._change_note(gap, events, lambda: self._cursors.note_gap(cursor, gap))
 
-    def _forget(self, cursor: Cursor) -> None:
+    def _forget(self, cursor: Cursor) -> bool:
         """Forget the gap that is noted, and tell what became of it."""
         closed = self._closed(cursor.gap, cursor)
-        self._change_note(None, closed, lambda: self._cursors.note_gap(cursor, None))
+        return self._change_note(None, closed, lambda: self._cursors.note_gap(cursor, None))
 
-    def _change_note(self, gap: Gap | None, events: list[GapEvent], write: Callable[[], bool]) -> None:
+    def _change_note(self, gap: Gap | None, events: list[GapEvent], write: Callable[[], bool]) -> bool:
         """Write what gap is noted, and tell the events if it is; if there is no answer, the next run does."""
         self._noting = gap, events
-        if write():
+        is_written = write()
+        if is_written:
             self.done.events += events
         self._noting = None
+        return is_written
 
     def _is_too_long(self, gap: Gap) -> bool:
         return length(gap.seqs) > self._max_gap
@@ -229,12 +238,15 @@ class QueueVisit:
             return gap.seqs.stop == noted.seqs.stop
         return noted.holds(gap)
 
-    def _leave(self, cursor: Cursor, *, gave_up: bool) -> None:
-        """Nothing waits any more: take the mark away, or leave that to the next sweep if gaps were just given up."""
+    def _leave(self, cursor: Cursor, *, gave_up: bool) -> bool:
+        """Nothing waits any more: take the mark away, or leave that to the next sweep if gaps were just given up.
+
+        False if the note of one of these could not be taken away, because the queue moved.
+        """
         if not gave_up:
             self._clear(cursor)
-        elif cursor.gap is not None:
-            self._forget(cursor)
+            return True
+        return cursor.gap is None or self._forget(cursor)
 
     def _clear(self, cursor: Cursor) -> None:
         """Put the mark in doubt, look once more, and only then take it away.
@@ -263,22 +275,24 @@ class QueueVisit:
         return reach
 
     def _closed(self, before: Gap | None, cursor: Cursor) -> list[GapEvent]:
-        """Return what became of a gap that an earlier sweep noted; nothing if it was still there when this visit began.
+        """Return what became of a gap that an earlier sweep noted; nothing if it is still there, or all of it is told.
 
         It is gone if the queue moved over it, or if what waited beyond it was withdrawn. What a policy gave up of it is
-        not closed: the slots show that, also where an earlier sweep filled them.
+        not closed: the slots show that, also where an earlier sweep filled them and did not live to tell.
         """
-        if before is None or self._first is None:
+        if before is None:
             return []
-        end = before.seqs.stop
-        given_up = (event.seqs.start < end for event in self.done.events if event.kind is GapEventKind.GIVEN_UP)
-        is_withdrawn = before.withdrawals != cursor.withdrawals and not any(given_up)
-        if not is_withdrawn and end > self._first + 1:
+        if before.seqs.stop > cursor.position + 1 and before.withdrawals == cursor.withdrawals:
             return []
+        given_up = [event.seqs for event in self.done.events if event.kind is GapEventKind.GIVEN_UP]
+        told = {seq for seqs in given_up for seq in seqs if seq in before.seqs}
         may_be_filled = self._is_due(before, self._policy(cursor)) and not self._is_too_long(before)
-        filled = set(self._filled(before)) if may_be_filled else set()
-        closed = runs_of(seq for seq in before.seqs if seq not in filled) if filled else [before.seqs]
-        return [self._event(GapEventKind.CLOSED, replace(before, seqs=seqs)) for seqs in closed]
+        filled = set(self._filled(before)) if may_be_filled and len(told) < length(before.seqs) else set()
+        runs = {
+            GapEventKind.GIVEN_UP: runs_of(sorted(filled - told)),
+            GapEventKind.CLOSED: rest_of(before.seqs, runs_of(sorted(filled | told))),
+        }
+        return [self._event(kind, replace(before, seqs=seqs)) for kind, some in runs.items() for seqs in some]
 
     def _tell(self, kind: GapEventKind, gap: Gap) -> None:
         self.done.events.append(self._event(kind, gap))
