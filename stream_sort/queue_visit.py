@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.core.gaps import Gap, GapEvent, GapEventKind, length, rest_of, runs_of
 from stream_sort.core.records import Tombstones
-from stream_sort.gap_age import GapWalk
+from stream_sort.gap_age import GapWalk, measured_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,24 +100,36 @@ class QueueVisit:
         if reach.beyond is None:
             return self._leave(cursor, gave_up=gave_up) or self._is_short()
         policy = self._policy(cursor)
-        walk = self._walk(cursor, policy)
-        known = self._known(cursor, range(cursor.position + 1, reach.beyond), policy)
-        if known is None and self._give_up(cursor, walk, policy):
-            return False
-        return self._wait(cursor, policy, known or walk.left) or not gave_up or self._is_short()
+        known = self._known(cursor, range(cursor.position + 1, reach.beyond))
+        if known is not None and (self._is_too_long(known) or not self._is_due(known, policy)):
+            left: Gap | None = known
+        else:
+            walk = self._walk(replace(cursor, gap=known or cursor.gap), policy)
+            if self._give_up(cursor, walk, policy):
+                return False
+            left = walk.left
+            if left is None and not walk.is_whole:
+                # Nothing but tombstones so far, and there is no time to look further.
+                self._stop_short()
+                return True
+        return self._wait(cursor, policy, left) or not gave_up or self._is_short()
 
     def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
         return GapWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
 
-    def _known(self, cursor: Cursor, head: range, policy: GapPolicy) -> Gap | None:
-        """Return the gap at the position if the row tells that nothing is to be done about it: it costs no walk."""
+    def _known(self, cursor: Cursor, head: range) -> Gap | None:
+        """Return the gap at the position as the row tells it, which costs no walk; None if it does not.
+
+        Where more lies beyond than was looked at when it was noted, one page more is looked at now.
+        """
         gap = cursor.gap
         if gap is None or gap.seqs != head or not cursor.is_measured:
             return None
-        return None if self._is_due(gap, policy) and length(head) <= self._max_gap else gap
+        return measured_on(self._items, cursor, gap, self._now, self._max_gap)
 
     def _give_up(self, cursor: Cursor, walk: GapWalk, policy: GapPolicy) -> bool:
         """Put tombstones into the gaps that are due; False if none is."""
+        walk.is_over = self._is_short
         due = walk.due()
         is_any = False
         while gaps := _batch(due):

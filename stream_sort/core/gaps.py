@@ -18,13 +18,15 @@ class Gap:
 
     `withdrawals` is the number of the queue's last withdrawal when this was measured: the oldest message may be one
     that was withdrawn since. `stray` is the seq behind a gap too long to be skipped that lies beyond this one and was
-    found before it.
+    found before it. `through` is the last seq that was looked at, None if all that was stored was: beyond it may lie
+    what makes the gap older.
     """
 
     seqs: range
     since: float
     withdrawals: int = 0
     stray: int | None = None
+    through: int | None = None
 
     def holds(self, other: Gap) -> bool:
         """Return True if all seqs of another gap are missing in this one."""
