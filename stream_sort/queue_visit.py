@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
-from stream_sort.core.gaps import Gap, GapEvent, GapEventKind, length, runs_of
+from stream_sort.core.gaps import Gap, GapEvent, GapEventKind, length, rest_of, runs_of
 from stream_sort.core.records import Tombstones
-from stream_sort.gap_age import GapWalk
+from stream_sort.gap_age import GapWalk, measured_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
 
-TOMBSTONES_AT_ONCE = 100
+# Five full calls of the store.
+TOMBSTONES_AT_ONCE = 125
+# So many seqs are filled one after the other before the next gaps are looked for.
+BATCH = 1_000
 # An advance of the usual length is not stopped for want of time: only a long backlog is left to the next sweep.
 STEPS_AT_LEAST = 5
 # How the reason of a tombstone begins that a policy put.
 REASON = "gap policy: "
-# Each walk gives up something, and is followed by an advance; what comes in meanwhile is left to the next sweep.
+# Each walk gives up something, or finds the queue changed, and is followed by an advance; what comes in meanwhile is
+# left to the next sweep.
 MAX_WALKS = 1_000
 
 
@@ -46,8 +50,8 @@ class Visited:
 class QueueVisit:
     """One visit to one queue. Stopped anywhere, it leaves a state from which the next one goes on.
 
-    One that failed may be run again: what it did before stays told, and is told once. What got no answer is told by
-    nobody if it is not run again, or fails again: the slots tell it.
+    One that failed may be run again: what it did before stays told, and is told once. What a visit that died gave up of
+    the gap that was noted is told by the next one, as the slots show it: told twice rather than not at all.
     """
 
     def __init__(self, sorter: Sorter, queue: str, now: float, max_gap: int) -> None:
@@ -57,7 +61,6 @@ class QueueVisit:
         self.queue = queue
         self._now = now
         self._max_gap = max_gap
-        self._first: int | None = None
         # Gaps that were being filled when an earlier run failed: it is not known which of them are.
         self._tried: list[Gap] = []
         # A gap that was being noted, or forgotten (None), when an earlier run failed, and what is to be told if it is.
@@ -74,66 +77,98 @@ class QueueVisit:
         if self._noting is not None and self._noting[0] == reach.cursor.gap:
             self.done.events += self._noting[1]
         self._noting = None
-        if self._first is None or not self.done.events:
-            self._first = reach.cursor.position
         gave_up = False
         for _ in range(MAX_WALKS):
-            cursor = reach.cursor
-            if reach.beyond is None or not reach.complete:
+            if not reach.complete:
                 break
-            policy = self._policy(cursor)
-            walk = self._walk(cursor, policy)
-            known = self._known(cursor, range(cursor.position + 1, reach.beyond), policy)
-            if known is not None or not self._give_up(cursor, walk, policy):
-                self._wait(cursor, policy, known or walk.left)
+            if self._see_to(reach, gave_up=gave_up):
                 return
             gave_up = True
             reach = self._advance()
-            if is_short():
+            if is_short() and reach.beyond is not None:
                 break
-        if reach.complete and reach.beyond is None:
-            self._leave(reach.cursor, gave_up=gave_up)
+        # There was no time to release or to measure it, or it never ends.
+        self._stop_short()
+
+    def _see_to(self, reach: Reach, *, gave_up: bool) -> bool:
+        """Do what is due where a queue stands; False if it is to be looked at again.
+
+        That is after gaps were given up, until the note is gone of those that were: the next sweep would tell them.
+        """
+        self.done.age = None
+        cursor = reach.cursor
+        if reach.beyond is None:
+            return self._leave(cursor, gave_up=gave_up) or self._is_short()
+        policy = self._policy(cursor)
+        known = self._known(cursor, range(cursor.position + 1, reach.beyond))
+        if known is not None and (self._is_too_long(known) or not self._is_due(known, policy)):
+            left: Gap | None = known
         else:
-            # There was no time to release or to measure it, or it never ends.
-            self._stop_short()
+            walk = self._walk(replace(cursor, gap=known or cursor.gap), policy)
+            if self._give_up(cursor, walk, policy):
+                return False
+            left = walk.left
+            if left is None and not walk.is_whole:
+                # Nothing but tombstones so far, and there is no time to look further.
+                self._stop_short()
+                return True
+        return self._wait(cursor, policy, left) or not gave_up or self._is_short()
 
     def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
         return GapWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
 
-    def _known(self, cursor: Cursor, head: range, policy: GapPolicy) -> Gap | None:
-        """Return the gap at the position if the row tells that nothing is to be done about it: it costs no walk."""
+    def _known(self, cursor: Cursor, head: range) -> Gap | None:
+        """Return the gap at the position as the row tells it, which costs no walk; None if it does not.
+
+        Where more lies beyond than was looked at when it was noted, one page more is looked at now.
+        """
         gap = cursor.gap
         if gap is None or gap.seqs != head or not cursor.is_measured:
             return None
-        return None if self._is_due(gap, policy) and length(head) <= self._max_gap else gap
+        return measured_on(self._items, cursor, gap, self._now, self._max_gap)
 
     def _give_up(self, cursor: Cursor, walk: GapWalk, policy: GapPolicy) -> bool:
         """Put tombstones into the gaps that are due; False if none is."""
-        gaps = walk.due()
+        walk.is_over = self._is_short
+        due = walk.due()
         is_any = False
-        while (first := next(gaps, None)) is not None:
+        while gaps := _batch(due):
             is_any = True
-            batch = [first, *_up_to(gaps, TOMBSTONES_AT_ONCE - length(first.seqs))]
-            self._fill(cursor, batch, f"{REASON}{policy}")
-            if self._is_short():
+            if not self._fill(cursor, gaps, f"{REASON}{policy}") or self._is_short():
                 break
         return is_any
 
-    def _fill(self, cursor: Cursor, gaps: list[Gap], reason: str) -> None:
-        seqs = chain.from_iterable(gap.seqs for gap in gaps)
+    def _fill(self, cursor: Cursor, gaps: list[Gap], reason: str) -> bool:
+        """Put tombstones into gaps that are due, from the highest seq down; False if it stopped before the end.
+
+        The first one goes alone: it stands before the message that makes all of them due, which cannot be withdrawn
+        from then on. So if nothing was withdrawn until then, that message waits beyond every seq that is filled next.
+        """
+        seqs = chain.from_iterable(reversed(gap.seqs) for gap in reversed(gaps))
         filled: set[int] = set()
-        known: list[Gap] = []
+        chunk = tuple(islice(seqs, 1))
         try:
-            while chunk := tuple(islice(seqs, TOMBSTONES_AT_ONCE)):
-                known, self._tried = _split(gaps, chunk[0])
+            while chunk:
+                self._tried = _within(gaps, chunk)
                 tombstones = Tombstones(self.queue, chunk, reason, cursor.position)
                 filled.update(self._items.skip(tombstones, self._sorter.clock()))
-            known, self._tried = gaps, []
+                self._tried = []
+                chunk = tuple(islice(seqs, TOMBSTONES_AT_ONCE))
+                if chunk and not (filled and self._is_unchanged(cursor)):
+                    return False
         finally:
-            for gap in known:
+            for gap in gaps:
                 # What came in at the last moment is not given up.
-                if not filled.isdisjoint(gap.seqs):
-                    self._tell(GapEventKind.GIVEN_UP, gap)
+                for given_up in runs_of(seq for seq in gap.seqs if seq in filled):
+                    self._tell(GapEventKind.GIVEN_UP, replace(gap, seqs=given_up))
+        return True
+
+    def _is_unchanged(self, cursor: Cursor) -> bool:
+        """Return True if nothing was withdrawn since a row was read, and there is time to go on."""
+        if self._is_short():
+            return False
+        row = self._cursors.get(self.queue)
+        return row is not None and row.withdrawals == cursor.withdrawals
 
     def _tell_tried(self) -> None:
         """Tell of what an earlier run filled before it failed; what is left of a gap is told when it is filled."""
@@ -158,40 +193,44 @@ class QueueVisit:
                 after = slot.seq
             more = page.more
 
-    def _wait(self, cursor: Cursor, policy: GapPolicy, gap: Gap | None) -> None:
-        """Count a queue that waits, and note its gap unless it is noted; without a message beyond it nobody waits."""
+    def _wait(self, cursor: Cursor, policy: GapPolicy, gap: Gap | None) -> bool:
+        """Count a queue that waits, and note its gap unless it is noted; without a message beyond it nobody waits.
+
+        False if it could not be noted, because the queue moved.
+        """
         before = cursor.gap
         if gap is None:
-            if before is not None:
-                self._forget(cursor)
-            return
+            return before is None or self._forget(cursor)
         self.done.age = self._age(gap)
-        self._note(cursor, replace(gap, stray=self._stray_behind(gap, before)))
+        is_noted = self._note(cursor, replace(gap, stray=self._stray_behind(gap, before)))
         if self._is_too_long(gap) and self._is_due(gap, policy):
             self._tell(GapEventKind.TOO_LONG, gap)
+        return is_noted
 
-    def _note(self, cursor: Cursor, gap: Gap) -> None:
+    def _note(self, cursor: Cursor, gap: Gap) -> bool:
         """Note a gap unless it is noted, and tell what is new about it."""
         before = cursor.gap
         if gap == before:
-            return
+            return True
         is_other = before is None or not self._is_same(gap, before)
         events = self._closed(before, cursor) if is_other else []
         if before is None or (is_other and before.stray != gap.seqs.stop):
             events.append(self._event(GapEventKind.FOUND, gap))
-        self._change_note(gap, events, lambda: self._cursors.note_gap(cursor, gap))
+        return self._change_note(gap, events, lambda: self._cursors.note_gap(cursor, gap))
 
-    def _forget(self, cursor: Cursor) -> None:
+    def _forget(self, cursor: Cursor) -> bool:
         """Forget the gap that is noted, and tell what became of it."""
         closed = self._closed(cursor.gap, cursor)
-        self._change_note(None, closed, lambda: self._cursors.note_gap(cursor, None))
+        return self._change_note(None, closed, lambda: self._cursors.note_gap(cursor, None))
 
-    def _change_note(self, gap: Gap | None, events: list[GapEvent], write: Callable[[], bool]) -> None:
+    def _change_note(self, gap: Gap | None, events: list[GapEvent], write: Callable[[], bool]) -> bool:
         """Write what gap is noted, and tell the events if it is; if there is no answer, the next run does."""
         self._noting = gap, events
-        if write():
+        is_written = write()
+        if is_written:
             self.done.events += events
         self._noting = None
+        return is_written
 
     def _is_too_long(self, gap: Gap) -> bool:
         return length(gap.seqs) > self._max_gap
@@ -211,12 +250,15 @@ class QueueVisit:
             return gap.seqs.stop == noted.seqs.stop
         return noted.holds(gap)
 
-    def _leave(self, cursor: Cursor, *, gave_up: bool) -> None:
-        """Nothing waits any more: take the mark away, or leave that to the next sweep if gaps were just given up."""
+    def _leave(self, cursor: Cursor, *, gave_up: bool) -> bool:
+        """Nothing waits any more: take the mark away, or leave that to the next sweep if gaps were just given up.
+
+        False if the note of one of these could not be taken away, because the queue moved.
+        """
         if not gave_up:
             self._clear(cursor)
-        elif cursor.gap is not None:
-            self._forget(cursor)
+            return True
+        return cursor.gap is None or self._forget(cursor)
 
     def _clear(self, cursor: Cursor) -> None:
         """Put the mark in doubt, look once more, and only then take it away.
@@ -245,22 +287,24 @@ class QueueVisit:
         return reach
 
     def _closed(self, before: Gap | None, cursor: Cursor) -> list[GapEvent]:
-        """Return what became of a gap that an earlier sweep noted; nothing if it was still there when this visit began.
+        """Return what became of a gap that an earlier sweep noted; nothing if it is still there, or all of it is told.
 
         It is gone if the queue moved over it, or if what waited beyond it was withdrawn. What a policy gave up of it is
-        not closed: the slots show that, also where an earlier sweep filled them.
+        not closed: the slots show that, also where an earlier sweep filled them and did not live to tell.
         """
-        if before is None or self._first is None:
+        if before is None:
             return []
-        end = before.seqs.stop
-        given_up = (event.seqs.start < end for event in self.done.events if event.kind is GapEventKind.GIVEN_UP)
-        is_withdrawn = before.withdrawals != cursor.withdrawals and not any(given_up)
-        if not is_withdrawn and end > self._first + 1:
+        if before.seqs.stop > cursor.position + 1 and before.withdrawals == cursor.withdrawals:
             return []
+        given_up = [event.seqs for event in self.done.events if event.kind is GapEventKind.GIVEN_UP]
+        told = {seq for seqs in given_up for seq in seqs if seq in before.seqs}
         may_be_filled = self._is_due(before, self._policy(cursor)) and not self._is_too_long(before)
-        filled = set(self._filled(before)) if may_be_filled else set()
-        closed = runs_of(seq for seq in before.seqs if seq not in filled) if filled else [before.seqs]
-        return [self._event(GapEventKind.CLOSED, replace(before, seqs=seqs)) for seqs in closed]
+        filled = set(self._filled(before)) if may_be_filled and len(told) < length(before.seqs) else set()
+        runs = {
+            GapEventKind.GIVEN_UP: runs_of(sorted(filled - told)),
+            GapEventKind.CLOSED: rest_of(before.seqs, runs_of(sorted(filled | told))),
+        }
+        return [self._event(kind, replace(before, seqs=seqs)) for kind, some in runs.items() for seqs in some]
 
     def _tell(self, kind: GapEventKind, gap: Gap) -> None:
         self.done.events.append(self._event(kind, gap))
@@ -278,15 +322,17 @@ class QueueVisit:
         return policy.skip_after is not None and self._now - gap.since >= policy.skip_after
 
 
-def _split(gaps: list[Gap], seq: int) -> tuple[list[Gap], list[Gap]]:
-    """Return what lies before a seq of gaps, and the rest of them."""
-    before = [replace(gap, seqs=range(gap.seqs.start, min(gap.seqs.stop, seq))) for gap in gaps if gap.seqs.start < seq]
-    rest = [replace(gap, seqs=range(max(gap.seqs.start, seq), gap.seqs.stop)) for gap in gaps if gap.seqs.stop > seq]
-    return before, rest
+def _batch(due: Iterator[list[Gap]]) -> list[Gap]:
+    """Take gaps until they hold enough seqs for a batch; none if there are no more."""
+    gaps: list[Gap] = []
+    seqs = 0
+    while seqs < BATCH and (together := next(due, None)) is not None:
+        gaps += together
+        seqs += sum(length(gap.seqs) for gap in together)
+    return gaps
 
 
-def _up_to(gaps: Iterator[Gap], seqs: int) -> Iterator[Gap]:
-    """Take gaps until they hold so many seqs."""
-    while seqs > 0 and (gap := next(gaps, None)) is not None:
-        seqs -= length(gap.seqs)
-        yield gap
+def _within(gaps: list[Gap], seqs: tuple[int, ...]) -> list[Gap]:
+    """Return the parts of gaps that lie between the first and the last of some seqs, which descend."""
+    parts = [(gap, range(max(gap.seqs.start, seqs[-1]), min(gap.seqs.stop, seqs[0] + 1))) for gap in gaps]
+    return [replace(gap, seqs=part) for gap, part in parts if part]

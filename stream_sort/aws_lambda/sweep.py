@@ -67,7 +67,7 @@ class SweepStep:
         return []
 
     def _publish(self, done: Sweep) -> None:
-        """Publish the figures of gaps before anybody is woken: whatever takes too long after that loses none.
+        """Publish what happened to gaps before anybody is woken: whatever takes too long after that loses none of it.
 
         If the queues could not be listed, there is no figure of them, not a zero.
         """
@@ -80,6 +80,11 @@ class SweepStep:
             self._telemetry.measure(metrics.QUEUES_FAILED, len(done.failed))
             self._telemetry.measure(metrics.OLDEST_GAP_AGE_SECONDS, done.oldest_gap, "Seconds")
         self._telemetry.flush()
+        log = self._telemetry.logger
+        self._log_gaps(done.found, log.info, "gap found")
+        self._log_gaps(done.closed, log.info, "gap closed")
+        self._log_gaps(done.skipped, log.warning, "gap given up by its queue's policy")
+        self._log_gaps(done.too_long, log.error, "gap too long to skip by itself")
 
     def _measure_consumers(self) -> None:
         """Measure how consumers stand, unless that could not be seen: then there is no figure, not a zero."""
@@ -90,10 +95,6 @@ class SweepStep:
 
     def _log(self, done: Sweep) -> None:
         logger = self._telemetry.logger
-        self._log_gaps(done.found, logger.info, "gap found")
-        self._log_gaps(done.closed, logger.info, "gap closed")
-        self._log_gaps(done.skipped, logger.warning, "gap given up by its queue's policy")
-        self._log_gaps(done.too_long, logger.error, "gap too long to skip by itself")
         for event, error in done.callback_errors:
             logger.error("on_gap raised", extra={"queue": event.queue, "error": repr(error)})
         for queue, problem in done.failed:

@@ -18,13 +18,15 @@ class Gap:
 
     `withdrawals` is the number of the queue's last withdrawal when this was measured: the oldest message may be one
     that was withdrawn since. `stray` is the seq behind a gap too long to be skipped that lies beyond this one and was
-    found before it.
+    found before it. `through` is the last seq that was looked at, None if all that was stored was: beyond it may lie
+    what makes the gap older.
     """
 
     seqs: range
     since: float
     withdrawals: int = 0
     stray: int | None = None
+    through: int | None = None
 
     def holds(self, other: Gap) -> bool:
         """Return True if all seqs of another gap are missing in this one."""
@@ -45,8 +47,8 @@ class GapEvent:
     """One gap of a queue and what became of it; `age` is in seconds.
 
     `found`: a sweep sees for the first time that the queue waits at this gap. `closed`: a gap that was found is there
-    no more, because its messages came, somebody skipped them, or withdrew what waited. `given_up`: the sweep skipped
-    it, as the policy says.
+    no more, because its messages came, somebody skipped them, or withdrew what waited. `given_up`: a sweep skipped
+    it, as the policy says; told again where a sweep failed or died after that.
     `too_long`: it is due, but longer than a sweep may skip by itself.
     """
 
@@ -70,6 +72,13 @@ def runs_of(seqs: Iterable[int]) -> list[range]:
         else:
             runs.append(range(seq, seq + 1))
     return runs
+
+
+def rest_of(seqs: range, taken: list[range]) -> list[range]:
+    """Return what is left of some seqs without runs of them, which ascend; of any length."""
+    starts = [seqs.start, *(run.stop for run in taken)]
+    stops = [*(run.start for run in taken), seqs.stop]
+    return [range(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
 
 
 def length(seqs: range) -> int:

@@ -412,8 +412,9 @@ class CursorStoreContract:
         assert stores.cursors.note_gap(row, gap)
         assert stores.cursors.get("q") == replace(row, gap=gap)
         before_a_stray = Gap(range(-2, 7), NOW, 3, MAX_SEQ)
-        assert stores.cursors.note_gap(row, before_a_stray)
-        assert stores.cursors.get("q") == replace(row, gap=before_a_stray)
+        for other in (before_a_stray, replace(before_a_stray, through=9), replace(gap, through=MAX_SEQ)):
+            assert stores.cursors.note_gap(row, other)
+            assert stores.cursors.get("q") == replace(row, gap=other)
         assert stores.cursors.note_gap(row, None)
         assert stores.cursors.get("q") == row
 

@@ -231,6 +231,17 @@ def test_the_figures_are_published_before_anybody_is_woken(
     assert published == [1]
 
 
+def test_gaps_are_logged_before_anybody_is_woken(
+    sorter: StreamSorter, sample: Any, context: Context, told: Told
+) -> None:
+    sorter.put_many({"queue": "q", "seq": seq} for seq in (0, 2))
+    app = load()
+    logged: list[int] = []
+    app.handler._watcher.lagging = lambda now: logged.append(len(lines(told, "gap found"))) or []  # noqa: ARG005
+    app.handler(sample("sweep_schedule"), context)
+    assert (logged, len(lines(told, "gap found"))) == ([1], 1)
+
+
 def test_a_sweep_that_cannot_list_the_queues_publishes_no_zero_and_still_tells_how_consumers_stand(
     sorter: StreamSorter, sample: Any, context: Context, told: Told
 ) -> None:

@@ -36,6 +36,7 @@ BROKEN = {
     "restarted-clock": {"G2"},
     "first-gap-only": {"G2"},
     "as-old-as-the-first": {"G1"},
+    "fills-blindly": {"G1"},
     "one-queue-ends-the-sweep": {"I9"},
     "no-look-before": {"I5"},
     "withdrawn-released": {"I1", "I5"},

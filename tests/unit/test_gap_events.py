@@ -233,15 +233,18 @@ def test_a_gap_of_which_a_part_was_filled_before_a_throttle_is_told_whole(
     skip = sorter.stores.items.skip
 
     def throttled(tombstones: Tombstones, now: float) -> Any:
+        if len(tombstones.seqs) == 1:
+            return skip(tombstones, now)
         sorter.stores.items.skip = skip  # type: ignore[method-assign]
         skip(replace(tombstones, seqs=tombstones.seqs[:75]), now)
-        raise StoreUnavailable("25 of 100 are throttled")
+        raise StoreUnavailable("24 of 99 are throttled")
 
     sorter.stores.items.skip = throttled  # type: ignore[method-assign]
     clock.move(60)
     assert sweeper.sweep().failed == []
     assert sorter.position("q") == 101
-    assert names(listener) == [("given_up", range(1, 76)), ("given_up", range(76, 101))]
+    told = [("given_up", range(100, 101)), ("given_up", range(25, 100)), ("given_up", range(1, 25))]
+    assert names(listener) == told
 
 
 def test_a_gap_is_found_although_the_reply_to_its_note_was_lost(
@@ -301,7 +304,8 @@ def test_a_gap_that_was_given_up_in_a_sweep_that_could_not_move_the_cursor_is_no
     for _ in range(3):
         clock.move(60)
         sweeper.sweep()
-    assert (names(listener), sorter.position("q")) == ([], 3)
+    # Nobody knows whether the sweep that failed lived to tell it.
+    assert (names(listener), sorter.position("q")) == ([("given_up", range(1, 3))], 3)
 
 
 @pytest.mark.parametrize("method", ["set_waiting", "note_gap"])
@@ -350,9 +354,10 @@ def test_what_was_given_up_before_a_throttle_that_lasts_is_told(
     with monkeypatch.context() as throttle:
         throttle.setattr(items, "skip", throttled)
         assert [queue for queue, _ in sweeper.sweep().failed] == ["q"]
-    assert names(listener) == [("given_up", range(1, 50)), ("given_up", range(51, 202))]
+    assert names(listener) == [("given_up", range(124, 250))]
     sweeper.sweep()
-    assert (names(listener), sorter.position("q")) == ([("given_up", range(202, 250))], 250)
+    told = [("given_up", range(1, 50)), ("given_up", range(51, 124))]
+    assert (names(listener), sorter.position("q")) == (told, 250)
 
 
 def test_what_came_of_a_gap_that_was_given_up_in_part_is_closed(
@@ -367,15 +372,17 @@ def test_what_came_of_a_gap_that_was_given_up_in_part_is_closed(
 
     def throttled(tombstones: Tombstones, now: float) -> Any:
         calls.append(tombstones)
-        return unavailable() if len(calls) > 1 else skip(tombstones, now)
+        return unavailable() if len(calls) > 2 else skip(tombstones, now)
 
     with monkeypatch.context() as throttle:
         throttle.setattr(items, "skip", throttled)
         sweeper.sweep()
-    put(sorter, *range(101, 250))
+    put(sorter, *range(1, 124))
     clock.move(60)
     sweeper.sweep()
-    told = [("found", range(1, 250)), ("given_up", range(1, 101)), ("closed", range(101, 250))]
+    # What the sweep that failed gave up is told again: nobody knows whether it lived to tell it.
+    given_up = [("given_up", range(124, 250))] * 2
+    told = [("found", range(1, 250)), *given_up, ("closed", range(1, 124))]
     assert (names(listener), sorter.position("q")) == (told, 250)
 
 
@@ -388,3 +395,105 @@ def test_a_closed_gap_that_no_policy_can_have_given_up_costs_no_read(
     monkeypatch.setattr(sorter.stores.items, "arrivals", unavailable)
     assert sweeper.sweep().failed == []
     assert names(listener) == [("found", range(1, 3)), ("closed", range(1, 3))]
+
+
+class Killed(BaseException):
+    """As if the process had ended."""
+
+
+def test_a_gap_given_up_by_a_sweep_that_was_killed_is_told_by_the_next(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorter.set_policy("q", skip_after=600)
+    put(sorter, 0, 3)
+    sweeper.sweep()
+    clock.move(600)
+
+    def killed(*_: Any) -> Any:
+        raise Killed
+
+    with monkeypatch.context() as death:
+        death.setattr(sorter.stores.cursors, "move", killed)
+        with pytest.raises(Killed):
+            sweeper.sweep()
+    for _ in range(3):
+        clock.move(60)
+        sweeper.sweep()
+    assert names(listener) == [("found", range(1, 3)), ("given_up", range(1, 3))]
+
+
+def test_a_gap_whose_last_tombstones_a_killed_sweep_left_is_told_whole_by_the_next(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorter.set_policy("q", skip_after=600)
+    put(sorter, 0, 5)
+    sweeper.sweep()
+    clock.move(600)
+    skip = sorter.stores.items.skip
+
+    def killed(*given: Any) -> Any:
+        skip(*given)
+        raise Killed
+
+    with monkeypatch.context() as death:
+        death.setattr(sorter.stores.items, "skip", killed)
+        with pytest.raises(Killed):
+            sweeper.sweep()
+    for _ in range(3):
+        clock.move(60)
+        sweeper.sweep()
+    told = [("found", range(1, 5)), ("given_up", range(1, 4)), ("given_up", range(4, 5))]
+    assert (names(listener), sorter.position("q")) == (told, 5)
+
+
+@pytest.mark.parametrize(
+    ("came", "told"),
+    [
+        (range(1, 10), [("closed", range(1, 10))]),
+        (range(1, 9), [("given_up", range(9, 10)), ("closed", range(1, 9))]),
+        (range(5, 10), [("given_up", range(1, 5)), ("closed", range(5, 10))]),
+    ],
+    ids=["all", "the lower ones", "the upper ones"],
+)
+def test_what_comes_while_a_gap_is_given_up_is_closed_and_not_given_up(
+    sorter: StreamSorter, clock: MovableClock, listener: Listener, came: range, told: list[tuple[str, range]]
+) -> None:
+    sweeper = Sweeper(sorter, on_gap=listener)
+    sorter.set_policy("q", skip_after=600)
+    put(sorter, 0, 10)
+    sweeper.sweep()
+    listener.told()
+    clock.move(600)
+    skip = sorter.stores.items.skip
+
+    def late(*given: Any) -> Any:
+        sorter.stores.items.skip = skip  # type: ignore[method-assign]
+        put(sorter, *came)
+        return skip(*given)
+
+    sorter.stores.items.skip = late  # type: ignore[method-assign]
+    for _ in range(3):
+        sweeper.sweep()
+        clock.move(60)
+    assert (names(listener), sorter.position("q")) == (told, 10)
+
+
+def test_a_gap_whose_stray_is_withdrawn_while_it_is_given_up_is_closed(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener
+) -> None:
+    sorter.set_policy("q", skip_after=600)
+    put(sorter, 0, 10)
+    sweeper.sweep()
+    clock.move(600)
+    skip = sorter.stores.items.skip
+
+    def late(*given: Any) -> Any:
+        sorter.stores.items.skip = skip  # type: ignore[method-assign]
+        sorter.withdraw("q", 10)
+        return skip(*given)
+
+    sorter.stores.items.skip = late  # type: ignore[method-assign]
+    for _ in range(3):
+        sweeper.sweep()
+    told = [("found", range(1, 10)), ("given_up", range(9, 10)), ("closed", range(1, 9))]
+    assert names(listener) == told

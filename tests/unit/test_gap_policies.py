@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import GapPolicy, StreamSorter, Sweeper
+from stream_sort import GapPolicy, NotWithdrawn, StreamSorter, Sweeper
 from stream_sort.core.message import MAX_SEQ
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from stream_sort.core.records import Tombstones
 
 MINUTE = 60.0
 
@@ -404,3 +406,102 @@ def test_a_gap_before_a_tombstone_before_a_gap_too_long_is_told_as_too_long(
     remedy = sorter.explain("q").remedy
     assert "no policy skips" in remedy
     assert f"withdraw('q', {10**12})" in remedy
+
+
+def test_a_gap_whose_stray_is_withdrawn_while_it_is_given_up_swallows_no_good_message(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, range(11))
+    put(sorter, (4_000,))
+    clock.move(3_600)
+    skip = sorter.stores.items.skip
+
+    def late(tombstones: Tombstones, now: float) -> Any:
+        sorter.stores.items.skip = skip  # type: ignore[method-assign]
+        sorter.withdraw("q", 4_000, reason="a wrong seq")
+        return skip(tombstones, now)
+
+    sorter.stores.items.skip = late  # type: ignore[method-assign]
+    done = Sweeper(sorter).sweep()
+    assert ([gap.seqs for gap in done.skipped], done.waiting, sorter.position("q")) == ([range(3_999, 4_000)], [], 10)
+    put(sorter, range(11, 400))
+    assert sorter.position("q") == 399
+
+
+def test_a_stray_is_not_withdrawn_once_the_gap_before_it_is_being_given_up(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, (0, 4_000))
+    clock.move(3_600)
+    skip = sorter.stores.items.skip
+    refused = []
+
+    def late(tombstones: Tombstones, now: float) -> Any:
+        done = skip(tombstones, now)
+        with pytest.raises(NotWithdrawn) as caught:
+            sorter.withdraw("q", 4_000, reason="a wrong seq")
+        refused.append(caught.value)
+        return done
+
+    sorter.stores.items.skip = late  # type: ignore[method-assign]
+    assert skipped(sorter) == [range(1, 4_000)]
+    assert (sorter.position("q"), len(refused) > 1) == (4_000, True)
+
+
+def test_an_old_message_behind_thousands_of_young_ones_makes_every_gap_before_it_due(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, (0, *range(5_000, 5_100)))
+    clock.move(7 * 86_400)
+    put(sorter, (seq for seq in range(2, 3_500) if seq % 100))
+    # Each sweep looks at a thousand more.
+    for _ in range(5):
+        clock.move(MINUTE)
+        Sweeper(sorter).sweep()
+    assert sorter.position("q") == 5_099
+
+
+def test_the_next_gap_is_not_skipped_late_for_thousands_of_young_messages_before_an_old_one(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, (0, 2, *range(3_000, 3_100)))
+    for _ in range(50):
+        clock.move(MINUTE)
+        Sweeper(sorter).sweep()
+    put(sorter, (*range(4, 2_500), 1))
+    for _ in range(10):
+        clock.move(MINUTE)
+        Sweeper(sorter).sweep()
+    assert sorter.position("q") == 3_099
+
+
+def test_a_gap_is_as_old_as_what_lay_beyond_a_gap_too_long_once_that_is_split(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, (15_000,))
+    clock.move(3_600)
+    put(sorter, (1,))
+    assert Sweeper(sorter).sweep().gap_ages == {"q": 0.0}
+    put(sorter, (7_000,))
+    assert skipped(sorter) == [range(1), range(2, 7_000), range(7_001, 15_000)]
+
+
+def test_a_walk_over_tombstones_ends_with_the_time_and_says_so(sorter: StreamSorter, clock: MovableClock) -> None:
+    put(sorter, (0,))
+    sorter.skip("q", range(2, 20_001))
+    calls = counted(sorter)
+    arrivals = sorter.stores.items.arrivals
+
+    def slow(*given: Any) -> Any:
+        clock.move(1)
+        return arrivals(*given)
+
+    sorter.stores.items.arrivals = slow  # type: ignore[method-assign]
+    end = clock() + 10
+    done = Sweeper(sorter).sweep(time_left=lambda: end - clock())
+    assert (done.complete, calls["arrivals"]) == (False, 6)

@@ -81,7 +81,7 @@ def test_a_queue_that_fails_once_is_looked_at_again_by_the_same_sweep_and_its_ga
     client.answers["put_item"] = [*kept, losing, *kept, losing]
     done = Sweeper(sorter).sweep(now=sorter.clock() + 1)
     assert (sorter.position("q"), done.failed, done.closed) == (298, [], [])
-    assert [event.seqs.start for event in done.skipped] == list(range(1, 298, 2))
+    assert sorted(event.seqs.start for event in done.skipped) == list(range(1, 298, 2))
 
 
 def test_a_gap_whose_message_comes_between_two_looks_of_one_sweep_is_told_as_closed() -> None:

@@ -256,14 +256,21 @@ def count_is_old(cursor: Cursor) -> tuple[str, Wire]:
 def _gap(wire: Wire) -> Gap | None:
     """The gap that was noted on a row; None for what others made of it: then it is measured again."""
     with suppress(LookupError, TypeError, ValueError):
-        start, stop, since, withdrawals, *stray = (int(number["N"]) for number in wire[tables.GAP]["L"])
-        return Gap(range(start, stop), since / 1000, withdrawals, stray[0] if stray else None)
+        start, stop, since, withdrawals, *more = (int(number["N"]) for number in wire[tables.GAP]["L"])
+        stray, through = more[0] if more else start, more[1] if len(more) > 1 else None
+        # Nothing stands behind a gap at its own start: that is written for none.
+        return Gap(range(start, stop), since / 1000, withdrawals, None if stray == start else stray, through)
     return None
 
 
 def _gap_wire(gap: Gap) -> dict[str, Any]:
-    numbers = [_number(gap.seqs.start), _number(gap.seqs.stop), _time(gap.since), _number(gap.withdrawals)]
-    return {"L": numbers if gap.stray is None else [*numbers, _number(gap.stray)]}
+    start = gap.seqs.start
+    numbers = [start, gap.seqs.stop, round(gap.since * 1000), gap.withdrawals]
+    if gap.stray is not None or gap.through is not None:
+        numbers.append(start if gap.stray is None else gap.stray)
+    if gap.through is not None:
+        numbers.append(gap.through)
+    return {"L": [_number(number) for number in numbers]}
 
 
 def _policy(wire: Wire) -> GapPolicy | None:

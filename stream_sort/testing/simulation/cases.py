@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from stream_sort.core.policy import GapPolicy
 from stream_sort.testing.simulation.operations import Operation
 
 QUEUE = "q"
@@ -57,6 +58,7 @@ def withdraw(seq: int) -> Operation:
 
 
 CONSUME = Operation("consume", QUEUE, argument="billing")
+GIVE_UP_AT_ONCE = Operation("set_policy", QUEUE, argument=GapPolicy(0.0))
 
 # The smallest searches first.
 CASES = (
@@ -80,6 +82,12 @@ CASES = (
         "a withdrawal, a skip and a message",
         (withdraw(2), Operation("skip", QUEUE, argument=(1,)), put(3)),
         before=(put(0), put(2)),
+    ),
+    Case(
+        "a withdrawal and a sweep that gives up",
+        (withdraw(3), Operation("sweep_all"), put(1)),
+        before=(put(0), put(3), GIVE_UP_AT_ONCE),
+        repeats=0,
     ),
     Case("a withdrawal and another message", (withdraw(2), put(2, "other"), put(1)), before=(put(0), put(2))),
     Case("two withdrawals and a message", (withdraw(2), withdraw(2), put(1)), before=(put(0), put(2))),

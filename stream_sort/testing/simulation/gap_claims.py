@@ -1,6 +1,7 @@
 """What always holds of gap policies, as claims that can be read off the tables.
 
-G1  no gap is skipped that is younger than its policy says, by the oldest message stored beyond it
+G1  no gap is skipped that is younger than its policy says, by the oldest message stored beyond it. If that is withdrawn
+    in the very moment, the one seq before it may be skipped, and no other
 G2  a sweep leaves no gap that is due, in any queue that it could look at
 """
 
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 CLOSE = 1e-6
 
 
-def check_not_early(item: Item, stored: Iterable[Item], now: float) -> None:
+def check_not_early(item: Item, stored: Iterable[Item], withdrawn: Iterable[Item], now: float) -> None:
     """Raise for G1 if a policy's tombstone was put before a message beyond it was old enough."""
     if item.skipped is None or not item.skipped.startswith(REASON):
         return
     skip_after = GapPolicy.parse(item.skipped.removeprefix(REASON)).skip_after or 0.0
+    if any(one.seq == item.seq + 1 for one in withdrawn):
+        stored = [*stored, *withdrawn]
     arrivals = [one.arrived_at for one in stored if one.seq > item.seq and not one.is_tombstone]
     oldest = min((at for at in arrivals if at is not None), default=None)
     if oldest is None or now - oldest < skip_after - CLOSE:

@@ -34,10 +34,10 @@ class _YoungerItems:
 
 
 class _FirstGapWalk(GapWalk):
-    def due(self) -> Iterator[Gap]:
+    def due(self) -> Iterator[list[Gap]]:
         first = next(super().due(), None)
         if first is not None:
-            yield first
+            yield first[:1]
 
 
 class _RestartingVisit(QueueVisit):
@@ -64,13 +64,13 @@ class _FirstGapOnly(Sweeper):
 
 
 class _AllAsOldWalk(GapWalk):
-    def due(self) -> Iterator[Gap]:
+    def due(self) -> Iterator[list[Gap]]:
         is_any = False
-        for gap in super().due():
+        for gaps in super().due():
             is_any = True
-            yield gap
+            yield gaps
         if is_any and self.left is not None:
-            yield self.left
+            yield [self.left]
 
 
 class _ImpatientVisit(QueueVisit):
@@ -80,6 +80,15 @@ class _ImpatientVisit(QueueVisit):
 
 class _AsOldAsTheFirst(Sweeper):
     visit = _ImpatientVisit
+
+
+class _BlindVisit(QueueVisit):
+    def _is_unchanged(self, cursor: Cursor) -> bool:  # noqa: ARG002  # the signature
+        return True
+
+
+class _FillsBlindly(Sweeper):
+    visit = _BlindVisit
 
 
 class _FragileVisits(Visits):
@@ -100,6 +109,7 @@ GAP_MUTANTS = {
         Variant("restarted-clock", "every move of the cursor makes the next gap young", sweeper=_RestartedClock),
         Variant("first-gap-only", "a sweep skips one gap of a queue", sweeper=_FirstGapOnly),
         Variant("as-old-as-the-first", "a gap is skipped with the one before it", sweeper=_AsOldAsTheFirst),
+        Variant("fills-blindly", "a sweep fills a gap though what waited beyond is withdrawn", sweeper=_FillsBlindly),
         Variant("one-queue-ends-the-sweep", "a sweep ends with an error that nobody foresaw", sweeper=_Fragile),
     )
 }

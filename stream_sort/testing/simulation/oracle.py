@@ -82,7 +82,8 @@ class Oracle:
     def recall_withdrawn(self, queue: str) -> None:
         """Note what was withdrawn before anybody looked."""
         for one in self.world.tables.withdrawn.get(queue, {}).values():
-            entry = Entry(Item(queue, one.seq, one.message), 0)
+            # When it arrived is not kept; it may have been any time.
+            entry = Entry(Item(queue, one.seq, one.message, arrived_at=0.0), 0)
             self._withdrawn[queue].setdefault(one.seq, []).append(entry)
 
     def has_kept(self, withdrawal: Withdrawal) -> bool:
@@ -157,13 +158,15 @@ class Oracle:
             elif entries[-1].item is not item:
                 _check_same(entries[-1].item, item)
                 entries[-1] = replace(entries[-1], item=item)
+        withdrawn = [entry.item for entries in self._withdrawn[queue].values() for entry in entries]
         for item in new:
-            check_not_early(item, self._stored[queue], self.world.now)
+            check_not_early(item, self._stored[queue], withdrawn, self.world.now)
         if len(slots) != len(book) - len(trimmed):
             for seq in sorted(book.keys() - slots.keys() - trimmed):
                 if attempt is not None and attempt.operation.name == "withdraw":
                     self._check_withdrawal(queue, seq, attempt)
                     self._withdrawn[queue].setdefault(seq, []).extend(book.pop(seq))
+                    self._stored[queue] = [item for item in self._stored[queue] if item.seq != seq]
                     continue
                 self._check_cut(queue, seq, attempt)
                 trimmed.add(seq)

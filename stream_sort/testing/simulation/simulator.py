@@ -15,6 +15,7 @@ from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
 from stream_sort.testing.simulation.workload import (
     draw_plan,
+    with_a_stray_given_up,
     with_little_time,
     with_losses,
     with_trims,
@@ -74,6 +75,8 @@ class Simulation:
         plan = with_losses(losses, with_little_time(hurry, with_trims(self._rng, draw_plan(self._rng))))
         if seed % 4 == 3:  # noqa: PLR2004  # a share of the seeds
             plan = with_withdrawals(Random(f"withdrawals {seed}"), plan)  # noqa: S311  # as above
+        if seed % 8 == 5:  # noqa: PLR2004  # a share of the seeds
+            plan = with_a_stray_given_up(Random(f"strays {seed}"), plan)  # noqa: S311  # as above
         self._plan = plan
         self.bench = Bench(self._plan, variant, self._rng)
         self._backlog: list[Operation] = []

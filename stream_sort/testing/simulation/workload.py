@@ -158,6 +158,18 @@ def _with_strays(rng: Random, plan: Plan) -> Plan:
     return replace(plan, queues=(*plan.queues, "w"))
 
 
+def with_a_stray_given_up(rng: Random, plan: Plan) -> Plan:
+    """The same plan with a queue whose one stray makes a gap due that a sweep gives up while others withdraw it."""
+    first = plan.options.first_seq
+    stray = first + rng.randint(3, 5)
+    messages = (_message("stray", first, "first"), _message("stray", stray, "first"))
+    policy = Operation("set_policy", "stray", argument=GapPolicy(0.0))
+    plan.tasks[0][:0] = [Operation("put_many", messages=messages), policy, Operation("sweep_all")]
+    for tasks in plan.tasks[1:]:
+        tasks[:0] = [Operation("withdraw", "stray", argument=stray) for _ in range(rng.randint(2, 4))]
+    return replace(plan, queues=(*plan.queues, "stray"))
+
+
 def _draw_options(rng: Random) -> Options:
     limits = Limits(max_advance=rng.choice((1, 2, 3, 50)), max_page=rng.choice((2, 3, 50)), first_page_bytes=1)
     return Options(
