@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.gaps import GapEvent, GapEventKind
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 AHEAD = 100 * 366 * 86_400.0
 # The share that is left for nudges and for telling when all time for finding out who sleeps is used up.
 FOR_NUDGES = 0.3
-STRIDE = 7_919
 
 
 @dataclass(slots=True)
@@ -288,8 +288,13 @@ def _names(pages: Callable[[Any], QueuePage]) -> Iterator[str]:
 
 
 def _turned(queues: list[str], now: float) -> list[str]:
-    """The same queues from another one on, every second another."""
-    start = int(now) * STRIDE % len(queues) if queues else 0
+    """The same queues from another one on.
+
+    From which one is a hash of the time: sweeps come at regular times, and what goes by the time itself comes round to
+    the same few queues.
+    """
+    hashed = int.from_bytes(blake2b(repr(now).encode(), digest_size=8).digest())
+    start = hashed % len(queues) if queues else 0
     return queues[start:] + queues[:start]
 
 
