@@ -33,7 +33,7 @@ MAX_WALKS = 1_000
 class Visited:
     """What a visit did and saw; `age` is for how many seconds the queue has waited, None if it does not.
 
-    `error` stopped it; not `complete` is one whose time was over.
+    `error` stopped it; not `complete` is one whose turn, or time, was over.
     """
 
     advanced: list[Advance] = field(default_factory=list)
@@ -42,12 +42,17 @@ class Visited:
     error: StreamSortError | None = None
     complete: bool = True
 
+    @property
+    def is_finished(self) -> bool:
+        """Return True if there is nothing left to do."""
+        return self.complete and self.error is None
+
 
 class QueueVisit:
     """One visit to one queue. Stopped anywhere, it leaves a state from which the next one goes on.
 
-    One that failed may be run again: what it did before stays told, and is told once. What got no answer is told by
-    nobody if it is not run again, or fails again: the slots tell it.
+    One that failed or was not complete may be run again: what it did before stays told, and is told once. What got no
+    answer is told by nobody if it is not run again, or fails again: the slots tell it.
     """
 
     def __init__(self, sorter: Sorter, queue: str, now: float, max_gap: int) -> None:
@@ -66,7 +71,7 @@ class QueueVisit:
         self.done = Visited()
 
     def run(self, is_short: Callable[[], bool]) -> None:
-        """Do what is due; `is_short` tells when there is no time left to give up more."""
+        """Do what is due; `is_short`, asked after each step, tells when there is no time left for more now."""
         self._is_short = is_short
         self.done.age, self.done.error, self.done.complete = None, None, True
         self._tell_tried()
@@ -95,7 +100,7 @@ class QueueVisit:
             self._leave(reach.cursor, gave_up=gave_up)
         else:
             # There was no time to release or to measure it, or it never ends.
-            self._stop_short()
+            self._stop_short(reach.cursor)
 
     def _walk(self, cursor: Cursor, policy: GapPolicy) -> GapWalk:
         return GapWalk(self._items, cursor, self._now, skip_after=policy.skip_after, max_gap=self._max_gap)
@@ -229,13 +234,16 @@ class QueueVisit:
         if cursor.waiting_since is not None:
             reach = self._advance()
             if not reach.complete:
-                self._stop_short()
+                self._stop_short(reach.cursor)
             if reach.beyond is None and not reach.cursor.is_marked:
                 closed = self._closed(reach.cursor.gap, reach.cursor)
                 self._change_note(None, closed, lambda: self._cursors.set_waiting(reach.cursor, None))
 
-    def _stop_short(self) -> None:
-        self.done.age, self.done.complete = 0.0, False
+    def _stop_short(self, cursor: Cursor) -> None:
+        """Leave the rest for later; the queue has waited as long as was noted, if it was."""
+        noted, self.done.complete = cursor.gap, False
+        is_there = noted is not None and noted.withdrawals == cursor.withdrawals and cursor.position + 1 in noted.seqs
+        self.done.age = self._age(noted) if noted is not None and is_there else 0.0
 
     def _advance(self) -> Reach:
         steps = count()

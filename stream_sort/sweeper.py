@@ -179,7 +179,7 @@ class Sweeper:
             for batch in batches(_turned(chosen, now) if isinstance(chosen, list) else chosen):
                 made = visits.make([self.visit(self._sorter, queue, now, self._max_gap) for queue in batch])
                 seen.update(visit.queue for visit in made)
-                self._take((visit for visit in made if visit.done.error is None), time, done)
+                self._take((visit for visit in made if visit.done.is_finished), time, done)
                 if len(made) < len(batch):
                     self._count_others([queue for queue in chosen if queue not in seen], now, time, done, marked=marked)
                     break

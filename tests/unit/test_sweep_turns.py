@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stream_sort import StreamSorter, Sweeper
+from stream_sort.core.message import KeyNames, check_message
+from stream_sort.core.records import Arrival
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import message
+from tests.unit.test_put_many_in_time import Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+# Of the sweep function.
+TIMEOUT = 55.0
 
 
 def in_time_for(queues: int) -> Callable[[], float]:
@@ -39,3 +45,78 @@ def test_sweeps_at_the_same_second_of_each_minute_begin_at_every_queue_in_time(n
         clock.move(seconds)
         Noting(sorter).sweep(time_left=in_time_for(1))
     assert len(visited) == number
+
+
+def slow(store: Any, name: str, watch: Stopwatch, seconds: Callable[..., float]) -> None:
+    """Let the calls of a store take time."""
+    call = getattr(store, name)
+
+    def slowly(*args: Any) -> Any:
+        watch.sleep(seconds(*args))
+        return call(*args)
+
+    setattr(store, name, slowly)
+
+
+def store_unseen(sorter: StreamSorter, seq: int, queue: str) -> None:
+    """Store a message as a writer does that dies at once."""
+    sorter.stores.items.put(Arrival(check_message(message(seq, queue), KeyNames()), -1), sorter.clock())
+
+
+def test_i7_long_backlogs_delay_no_gap_that_is_due() -> None:
+    clock = MovableClock()
+    sorter = StreamSorter.in_memory(clock=clock, in_flight=1, max_advance=10, gap_policy="skip after 10 seconds")
+    backlogs, gaps = [f"back{number}" for number in range(4)], [f"gap{number:02}" for number in range(56)]
+    for queue in backlogs:
+        sorter.put_many(message(seq, queue) for seq in range(1, 4_000))
+        sorter.set_policy(queue, "wait")
+        store_unseen(sorter, 0, queue)
+    sorter.put_many(message(seq, queue) for queue in gaps for seq in (0, 2))
+    watch = Stopwatch(TIMEOUT)
+    slow(sorter.stores.cursors, "move", watch, lambda *_: 0.05)
+    clock.move(60)
+    done = Sweeper(sorter).sweep(time_left=watch.left)
+    assert [queue for queue in gaps if sorter.position(queue) < 2] == []
+    assert (done.looked_at, done.complete) == (60, False)
+    positions = [sorter.position(queue) for queue in backlogs]
+    assert min(positions) > 500, "the backlogs have the rest of the time, each its share"
+    assert {queue for queue, age in done.gap_ages.items() if age == 0.0} == set(backlogs)
+    for _ in range(10):
+        watch.now = 0.0
+        clock.move(60)
+        done = Sweeper(sorter).sweep(time_left=watch.left)
+    assert [sorter.position(queue) for queue in backlogs] == [3_999] * 4
+    assert (done.complete, done.waiting) == (True, [])
+
+
+def test_what_a_sweep_gave_up_before_its_time_was_over_is_released() -> None:
+    clock = MovableClock()
+    sorter = StreamSorter.in_memory(clock=clock, in_flight=1, gap_policy="skip after 10 seconds")
+    sorter.put_many(message(seq) for seq in range(2, 20_001, 2))
+    watch = Stopwatch(TIMEOUT)
+    # One queue takes so many writes a second.
+    slow(sorter.stores.items, "skip", watch, lambda tombstones, _: len(tombstones.seqs) / 200)
+    slow(sorter.stores.cursors, "move", watch, lambda *_: 0.01)
+    clock.move(10)
+    done = Sweeper(sorter).sweep(time_left=watch.left)
+    given_up = [event.seqs.start for event in done.skipped]
+    assert (done.complete, done.waiting) == (False, ["q"])
+    assert len(given_up) > 4_000
+    assert sorter.position("q") == given_up[-1] + 1
+    watch.now = 0.0
+    done = Sweeper(sorter).sweep(now=clock() + 60, time_left=watch.left)
+    assert (sorter.position("q"), done.complete) == (20_000, True)
+
+
+def test_a_queue_that_there_is_no_time_for_has_waited_as_long_as_was_noted() -> None:
+    clock = MovableClock()
+    sorter = StreamSorter.in_memory(clock=clock, in_flight=1)
+    sorter.put_many([message(0), message(9_001)])
+    Sweeper(sorter).sweep()
+    clock.move(600)
+    sorter.set_policy("q", skip_after=60)
+    watch = Stopwatch(TIMEOUT)
+    slow(sorter.stores.items, "skip", watch, lambda *_: 28.0)
+    slow(sorter.stores.cursors, "move", watch, lambda *_: 28.0)
+    done = Sweeper(sorter).sweep(time_left=watch.left)
+    assert (done.complete, done.gap_ages) == (False, {"q": 600.0})
