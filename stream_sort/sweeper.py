@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -15,7 +16,7 @@ from stream_sort.errors import InvalidInput, StoreUnavailable, StreamSortError, 
 from stream_sort.queue_visit import QueueVisit
 from stream_sort.row_ages import RowAges, since_measured
 from stream_sort.sorter import Sorter
-from stream_sort.visits import FOR_COUNTING, FOR_TELLING, FOR_WAKING, Allowance, Visits, batches
+from stream_sort.visits import AT_ONCE, FOR_COUNTING, FOR_TELLING, FOR_WAKING, Allowance, Visits, batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,7 +97,9 @@ class Sweeper:
     """Looks after the queues of a sorter. Any number may run at once; a failing queue stops no other one.
 
     `on_gap` is called with each gap that a sweep finds, sees closed or gives up, in the thread of the caller: to ask
-    the source for what is missing, for example. What it raises is recorded and stops nothing.
+    the source for what is missing, for example. What it raises is recorded and stops nothing. Its time is that of the
+    sweep: while it is called, no more queues are visited. What there is no time for is told by the next sweep of this
+    object.
     """
 
     visit = QueueVisit
@@ -118,6 +121,7 @@ class Sweeper:
         self._lagging = lagging
         self._max_gap = max_gap
         self._on_gap = on_gap
+        self._untold: deque[GapEvent] = deque()
 
     def sweep(
         self,
@@ -153,6 +157,8 @@ class Sweeper:
         except Exception as error:  # noqa: BLE001  # the user's code
             problems.append(error)
         self._wake(at, time, done)
+        self._call_back(time, FOR_TELLING, done)
+        done.complete = done.complete and not self._untold
         if problems:
             raise problems[0]
         return done
@@ -176,7 +182,7 @@ class Sweeper:
         visits = self.visits(self._sorter, time, now, marked=marked)
         seen: set[str] = set()
         try:
-            for batch in batches(_turned(chosen, now) if isinstance(chosen, list) else chosen):
+            for batch in batches(_turned(chosen, now) if isinstance(chosen, list) else chosen, self._at_once()):
                 made = visits.make([self.visit(self._sorter, queue, now, self._max_gap) for queue in batch])
                 seen.update(visit.queue for visit in made)
                 self._take((visit for visit in made if visit.done.is_finished), time, done)
@@ -198,7 +204,13 @@ class Sweeper:
     def _take(self, visits: Iterable[QueueVisit], time: Allowance, done: Sweep) -> None:
         for visit in visits:
             done.take(visit.queue, visit.done)
-            self._call_back(visit.done.events, time, done)
+            if self._on_gap is not None:
+                self._untold += (event for event in visit.done.events if event.kind is not GapEventKind.TOO_LONG)
+        self._call_back(time, FOR_WAKING, done)
+
+    def _at_once(self) -> int:
+        """Return how many queues are visited before `on_gap` is called: what they found is noted, and found no more."""
+        return AT_ONCE if self._on_gap is None else self._sorter.options.in_flight
 
     def _count_others(self, queues: list[str], now: float, time: Allowance, done: Sweep, *, marked: bool) -> None:
         """Count the queues for which there was no time: the figures of a part would rise and fall with each turn."""
@@ -263,15 +275,10 @@ class Sweeper:
             return named_error(queue, error)
         return True
 
-    def _call_back(self, events: list[GapEvent], time: Allowance, done: Sweep) -> None:
-        if self._on_gap is None:
-            return
-        for event in events:
-            if event.kind is GapEventKind.TOO_LONG:
-                continue
-            if time.is_short(FOR_TELLING):
-                done.complete = False
-                return
+    def _call_back(self, time: Allowance, share: float, done: Sweep) -> None:
+        """Tell of gaps until a share of the time is left."""
+        while self._on_gap is not None and self._untold and not time.is_short(share):
+            event = self._untold.popleft()
             try:
                 self._on_gap(event)
             except Exception as error:  # noqa: BLE001  # the user's code

@@ -119,8 +119,8 @@ class Visits:
                 unknown[queue].done.age = age
 
 
-def batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+def batches(jobs: Iterable[Job], at_once: int = AT_ONCE) -> Iterator[list[Job]]:
     """Take jobs in parts, lazily."""
     line = iter(jobs)
-    while batch := list(islice(line, AT_ONCE)):
+    while batch := list(islice(line, at_once)):
         yield batch
