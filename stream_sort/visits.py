@@ -7,6 +7,7 @@ queue nor one with a long backlog delays another.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import TYPE_CHECKING, TypeVar
@@ -64,6 +65,7 @@ class Visits:
     """The visits of one sweep; `marked` says that its queues were listed as waiting."""
 
     def __init__(self, sorter: Sorter, time: Allowance, now: float, *, marked: bool) -> None:
+        self._sorter = sorter
         self._in_flight = sorter.in_flight
         self._cursors = sorter.stores.cursors
         self._time = time
@@ -91,7 +93,11 @@ class Visits:
                 for batch in batches(pending):
                     self._in_flight.map(self.attempt, batch)
             pending = [visit for visit in pending if visit.done.error is None and not visit.done.complete]
-        self._measure([visit for visit in self._left if visit.done.error is not None])
+        failed = [visit for visit in self._left if visit.done.error is not None]
+        if not self._marked:
+            with self._calls.once():
+                self._in_flight.map(self._mark, failed)
+        self._measure(failed)
         return self._left
 
     def attempt(self, visit: QueueVisit) -> bool:
@@ -104,6 +110,12 @@ class Visits:
         except Exception as error:  # noqa: BLE001  # I7: also a bug of ours is the trouble of its own queue only
             visit.done.error = named_error(visit.queue, error)
         return True
+
+    def _mark(self, visit: QueueVisit) -> None:
+        """Mark a queue that failed, so that each of the next sweeps looks at it, not only one of all queues."""
+        if not self._time.is_short(FOR_COUNTING):
+            with suppress(Exception):
+                self._sorter.reach(visit.queue, is_over=lambda: True)
 
     def _measure(self, visits: list[QueueVisit]) -> None:
         """Note for how long queues have waited that could not be looked at, unless that shows that they do not."""
