@@ -13,7 +13,8 @@ from stream_sort.core.message import check_seq
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.times import is_time
 from stream_sort.errors import InvalidInput, StoreUnavailable, StreamSortError, named_error, shown
-from stream_sort.queue_visit import QueueVisit
+from stream_sort.idle_queues import IdleQueues
+from stream_sort.queue_visit import QueueVisit, Visited
 from stream_sort.row_ages import RowAges, since_measured
 from stream_sort.sorter import Sorter
 from stream_sort.visits import AT_ONCE, FOR_COUNTING, FOR_TELLING, FOR_WAKING, Allowance, Visits, batches
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from stream_sort.core.outcomes import Advance
     from stream_sort.core.records import QueuePage
     from stream_sort.ports import Lagging
-    from stream_sort.queue_visit import Visited
 
 # Marks may lie ahead: by what the clock of a writer was ahead, and then so do all later ones of that queue, because no
 # two are the same and they go one way only.
@@ -182,16 +182,35 @@ class Sweeper:
         visits = self.visits(self._sorter, time, now, marked=marked)
         seen: set[str] = set()
         try:
-            for batch in batches(_turned(chosen, now) if isinstance(chosen, list) else chosen, self._at_once()):
-                made = visits.make([self.visit(self._sorter, queue, now, self._max_gap) for queue in batch])
-                seen.update(visit.queue for visit in made)
-                self._take((visit for visit in made if visit.done.is_finished), time, done)
-                if len(made) < len(batch):
+            for batch in batches(_turned(chosen, now) if isinstance(chosen, list) else chosen):
+                idle = self._idle(batch, now, done) if marked else set()
+                made = self._visit([queue for queue in batch if queue not in idle], visits, now, time, done)
+                seen |= idle | made
+                if len(idle) + len(made) < len(batch) or (idle and time.is_short(FOR_WAKING)):
                     self._count_others([queue for queue in chosen if queue not in seen], now, time, done, marked=marked)
                     break
         finally:
             # Also if the rest of the queues could not be listed.
             self._take(visits.again(), time, done)
+
+    def _idle(self, queues: list[str], now: float, done: Sweep) -> set[str]:
+        """Return the queues that are to be left as they are, and count them as waiting."""
+        stores = self._sorter.stores
+        idle = IdleQueues(stores.cursors, stores.items, self._sorter.options.gap_policy, now).of(queues)
+        for queue, age in idle.items():
+            done.take(queue, Visited(age=age))
+        return set(idle)
+
+    def _visit(self, queues: list[str], visits: Visits, now: float, time: Allowance, done: Sweep) -> set[str]:
+        """Visit queues while there is time; return those that were."""
+        seen: set[str] = set()
+        for batch in batches(queues, self._at_once()):
+            made = visits.make([self.visit(self._sorter, queue, now, self._max_gap) for queue in batch])
+            self._take((visit for visit in made if visit.done.is_finished), time, done)
+            seen.update(visit.queue for visit in made)
+            if len(made) < len(batch):
+                break
+        return seen
 
     def _marked(self, now: float) -> Iterator[str]:
         """Name each queue that is marked as waiting, once: one that is marked anew meanwhile is listed again."""
@@ -214,7 +233,7 @@ class Sweeper:
 
     def _count_others(self, queues: list[str], now: float, time: Allowance, done: Sweep, *, marked: bool) -> None:
         """Count the queues for which there was no time: the figures of a part would rise and fall with each turn."""
-        done.complete = False
+        done.complete = done.complete and not queues
         rows = RowAges(self._cursors, now, lambda: time.is_short(FOR_COUNTING), marked)
         with time.keeping(FOR_COUNTING):
             ages = rows.of(queues, since_measured)

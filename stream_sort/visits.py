@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.errors import CursorLost, InvalidInput, StoreUnavailable, named_error
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Job = TypeVar("Job")
 
 # How many queues are taken from a listing at once.
-AT_ONCE = 50
+AT_ONCE = 100
 # The shares of its time that a sweep keeps: when it has visited queues, when it has counted the others, and for telling
 # what it did when consumers are woken.
 FOR_WAKING, FOR_COUNTING, FOR_TELLING = 0.5, 0.35, 0.1
@@ -132,7 +132,16 @@ class Visits:
 
 
 def batches(jobs: Iterable[Job], at_once: int = AT_ONCE) -> Iterator[list[Job]]:
-    """Take jobs in parts, lazily."""
-    line = iter(jobs)
-    while batch := list(islice(line, at_once)):
+    """Take jobs in parts, lazily; those that came before an error, too."""
+    batch: list[Job] = []
+    try:
+        for job in jobs:
+            batch.append(job)
+            if len(batch) == at_once:
+                yield batch
+                batch = []
+    except Exception:
+        yield batch
+        raise
+    if batch:
         yield batch

@@ -28,6 +28,7 @@ READS = frozenset(
         "look",
         "page",
         "arrivals",
+        "taken",
         "highest",
         "tombstones",
         "peek",
@@ -50,7 +51,7 @@ READS = frozenset(
 # Calls that are about no queue, or about many.
 LISTINGS = frozenset(
     {"waiting", "queues", "rows", "checkpoints", "parked", "dead_letters", "register", "make_ready", "consumers"}
-    | {"bookmark", "set_bookmark", "retire", "introduce", "active", "rows_of", "readable_checkpoints"}
+    | {"bookmark", "set_bookmark", "retire", "introduce", "active", "rows_of", "readable_checkpoints", "taken"}
 )
 
 
