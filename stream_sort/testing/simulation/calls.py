@@ -28,6 +28,7 @@ READS = frozenset(
         "look",
         "page",
         "arrivals",
+        "arrivals_below",
         "taken",
         "highest",
         "tombstones",
