@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 AHEAD = 100 * 366 * 86_400.0
 # The share that is left for nudges and for telling when all time for finding out who sleeps is used up.
 FOR_NUDGES = 0.3
+# The share that is left for visits, and all that follows, when listing all queues ends for want of time.
+FOR_VISITS = 0.75
 
 
 @dataclass(slots=True)
@@ -122,6 +124,8 @@ class Sweeper:
         self._max_gap = max_gap
         self._on_gap = on_gap
         self._untold: deque[GapEvent] = deque()
+        # Where the next listing of all queues begins; None: at their first.
+        self._place: Any = None
 
     def sweep(
         self,
@@ -170,15 +174,34 @@ class Sweeper:
         time_left: Callable[[], float] | None = None,
         on_figures: Callable[[Sweep], object] | None = None,
     ) -> Sweep:
-        """The same over every queue with a cursor row: also frees one whose last writer died unmarked."""
-        return self.sweep(now=now, queues=_names(self._cursors.queues), time_left=time_left, on_figures=on_figures)
+        """The same over every queue with a cursor row: also frees one whose last writer died unmarked.
+
+        A quarter of the time is for listing them. Where it does not suffice, the next such sweep of this object goes
+        on there.
+        """
+        done = self.sweep(now=now, queues=self._all(time_left), time_left=time_left, on_figures=on_figures)
+        done.complete = done.complete and self._place is None
+        return done
+
+    def _all(self, time_left: Callable[[], float] | None) -> Iterator[str]:
+        time = Allowance(time_left, time_left() if time_left else 0.0)
+        start, self._place = self._place, None
+        page = self._cursors.queues(start)
+        yield from page.queues
+        while page.next is not None:
+            if time.is_short(FOR_VISITS):
+                self._place = page.next
+                return
+            page = self._cursors.queues(page.next)
+            yield from page.queues
 
     def _look_after(self, queues: Iterable[str] | None, now: float, time: Allowance, done: Sweep) -> None:
         marked = queues is None
         chosen = self._marked(now) if queues is None else queues
+        problem = None
         if time.ask is not None:
             with time.keeping(FOR_WAKING):
-                chosen = list(chosen)
+                chosen, problem = _listed(chosen)
         visits = self.visits(self._sorter, time, now, marked=marked)
         seen: set[str] = set()
         try:
@@ -192,6 +215,8 @@ class Sweeper:
         finally:
             # Also if the rest of the queues could not be listed.
             self._take(visits.again(), time, done)
+        if problem is not None:
+            raise problem
 
     def _idle(self, queues: list[str], now: float, done: Sweep) -> set[str]:
         """Return the queues that are to be left as they are, and count them as waiting."""
@@ -311,6 +336,16 @@ def _names(pages: Callable[[Any], QueuePage]) -> Iterator[str]:
     while page.next is not None:
         page = pages(page.next)
         yield from page.queues
+
+
+def _listed(queues: Iterable[str]) -> tuple[list[str], Exception | None]:
+    """Return the queues, as far as they can be listed, and what kept the rest from it."""
+    found: list[str] = []
+    try:
+        found.extend(queues)
+    except Exception as error:  # noqa: BLE001  # raised when those that were listed had their turn
+        return found, error
+    return found, None
 
 
 def _turned(queues: list[str], now: float) -> list[str]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import StreamSorter, Sweeper
+from stream_sort import StoreUnavailable, StreamSorter, Sweep, Sweeper
 from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival
+from stream_sort.core.records import Arrival, QueuePage
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import message
 from tests.unit.test_put_many_in_time import Stopwatch
@@ -120,3 +120,47 @@ def test_a_queue_that_there_is_no_time_for_has_waited_as_long_as_was_noted() -> 
     slow(sorter.stores.cursors, "move", watch, lambda *_: 28.0)
     done = Sweeper(sorter).sweep(time_left=watch.left)
     assert (done.complete, done.gap_ages) == (False, {"q": 600.0})
+
+
+def test_a_listing_of_all_queues_that_takes_long_leaves_time_for_them_and_goes_on_the_next_time() -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+    names = [f"q{number:02}" for number in range(20)]
+    sorter.put_many(message(0, queue) for queue in names)
+    watch = Stopwatch(TIMEOUT)
+    listed: list[int] = []
+
+    def listing(start: int | None = None) -> QueuePage:
+        watch.sleep(4.0)
+        listed.append(start or 0)
+        after = (start or 0) + 1
+        return QueuePage((names[start or 0],), after if after < len(names) else None)
+
+    sorter.stores.cursors.queues = listing  # type: ignore[method-assign]
+    sweeper = Sweeper(sorter)
+    told_at: list[float] = []
+    looked_at = 0
+    for _ in range(5):
+        watch.now = 0.0
+        done = sweeper.sweep_all(time_left=watch.left, on_figures=lambda _: told_at.append(watch.now))
+        looked_at += done.looked_at
+    assert max(told_at) <= TIMEOUT / 2
+    assert listed == list(range(20)), "each page once"
+    assert (looked_at, done.complete) == (20, True)
+    assert not sweeper.sweep_all(time_left=lambda: TIMEOUT - watch.now).complete, "then it begins anew"
+
+
+def test_what_was_listed_before_a_listing_failed_is_looked_after() -> None:
+    sorter = StreamSorter.in_memory(in_flight=1, gap_policy="skip after 0 seconds")
+    sorter.put_many(message(1, f"q{number}") for number in range(5))
+    waiting = sorter.stores.cursors.waiting
+
+    def listing(before: float, start: Any = None) -> QueuePage:
+        if start is not None:
+            raise StoreUnavailable("no second page")
+        return QueuePage(waiting(before).queues, "more")
+
+    sorter.stores.cursors.waiting = listing  # type: ignore[method-assign]
+    figures: list[Sweep] = []
+    with pytest.raises(StoreUnavailable, match="no second page"):
+        Sweeper(sorter).sweep(now=sorter.clock() + 10, time_left=lambda: 50.0, on_figures=figures.append)
+    assert (len(figures[0].skipped), figures[0].looked_at, figures[0].listed) == (5, 5, False)
