@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.gaps import length
-from stream_sort.core.message import MIN_SEQ
+from stream_sort.core.message import MAX_SEQ, MIN_SEQ
 from stream_sort.core.ordering import gaps_between
 from stream_sort.core.outcomes import LateMessage, QueueState
 from stream_sort.core.policy import MAX_GAP
@@ -150,6 +150,11 @@ def _stray(queue: str, gap: range, policy: GapPolicy, *, is_skipped: bool) -> st
         then += (
             f"Seq {gap.stop} behind them was skipped, so neither it nor what follows it without a gap can be "
             "withdrawn: put what is missing"
+        )
+    elif gap.stop > MAX_SEQ:
+        then += (
+            f"No seq is above {MAX_SEQ}: others wrote the item at {gap.stop}, and nothing can release it. "
+            "Delete it from the items table"
         )
     else:
         then += (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ MAX_WALKS = 1_000
 class Visited:
     """What a visit did and saw; `age` is for how many seconds the queue has waited, None if it does not.
 
-    `error` stopped it; not `complete` is one whose time was over.
+    `error` stopped it; not `complete` is one whose turn, or time, was over.
     """
 
     advanced: list[Advance] = field(default_factory=list)
@@ -46,12 +47,18 @@ class Visited:
     error: StreamSortError | None = None
     complete: bool = True
 
+    @property
+    def is_finished(self) -> bool:
+        """Return True if there is nothing left to do."""
+        return self.complete and self.error is None
+
 
 class QueueVisit:
     """One visit to one queue. Stopped anywhere, it leaves a state from which the next one goes on.
 
-    One that failed may be run again: what it did before stays told, and is told once. What a visit that died gave up of
-    the gap that was noted is told by the next one, as the slots show it: told twice rather than not at all.
+    One that failed or was not complete may be run again: what it did before stays told, and is told once. What a visit
+    that died gave up of the gap that was noted is told by the next one, as the slots show it: told twice rather than
+    not at all.
     """
 
     def __init__(self, sorter: Sorter, queue: str, now: float, max_gap: int) -> None:
@@ -66,11 +73,16 @@ class QueueVisit:
         # A gap that was being noted, or forgotten (None), when an earlier run failed, and what is to be told if it is.
         self._noting: tuple[Gap | None, list[GapEvent]] | None = None
         self._is_short: Callable[[], bool] = lambda: False
+        self._steps_left = math.inf
         self.done = Visited()
 
-    def run(self, is_short: Callable[[], bool]) -> None:
-        """Do what is due; `is_short` tells when there is no time left to give up more."""
-        self._is_short = is_short
+    def run(self, is_short: Callable[[], bool], steps: float = math.inf) -> None:
+        """Do what is due, in about so many steps; `is_short` tells when there is no time left for more.
+
+        A step is a move of the cursor, or some tombstones. Those that were begun together are put together: they
+        release nothing before the lowest of them stands.
+        """
+        self._is_short, self._steps_left = is_short, steps
         self.done.age, self.done.error, self.done.complete = None, None, True
         self._tell_tried()
         reach = self._advance()
@@ -85,10 +97,10 @@ class QueueVisit:
                 return
             gave_up = True
             reach = self._advance()
-            if is_short() and reach.beyond is not None:
+            if reach.beyond is not None and self._is_over():
                 break
         # There was no time to release or to measure it, or it never ends.
-        self._stop_short()
+        self._stop_short(reach.cursor)
 
     def _see_to(self, reach: Reach, *, gave_up: bool) -> bool:
         """Do what is due where a queue stands; False if it is to be looked at again.
@@ -110,7 +122,7 @@ class QueueVisit:
             left = walk.left
             if left is None and not walk.is_whole:
                 # Nothing but tombstones so far, and there is no time to look further.
-                self._stop_short()
+                self._stop_short(cursor)
                 return True
         return self._wait(cursor, policy, left) or not gave_up or self._is_short()
 
@@ -134,7 +146,7 @@ class QueueVisit:
         is_any = False
         while gaps := _batch(due):
             is_any = True
-            if not self._fill(cursor, gaps, f"{REASON}{policy}") or self._is_short():
+            if not self._fill(cursor, gaps, f"{REASON}{policy}") or self._is_over():
                 break
         return is_any
 
@@ -153,6 +165,7 @@ class QueueVisit:
                 tombstones = Tombstones(self.queue, chunk, reason, cursor.position)
                 filled.update(self._items.skip(tombstones, self._sorter.clock()))
                 self._tried = []
+                self._steps_left -= 1
                 chunk = tuple(islice(seqs, TOMBSTONES_AT_ONCE))
                 if chunk and not (filled and self._is_unchanged(cursor)):
                     return False
@@ -271,20 +284,32 @@ class QueueVisit:
         if cursor.waiting_since is not None:
             reach = self._advance()
             if not reach.complete:
-                self._stop_short()
+                self._stop_short(reach.cursor)
             if reach.beyond is None and not reach.cursor.is_marked:
                 closed = self._closed(reach.cursor.gap, reach.cursor)
                 self._change_note(None, closed, lambda: self._cursors.set_waiting(reach.cursor, None))
 
-    def _stop_short(self) -> None:
-        self.done.age, self.done.complete = 0.0, False
+    def _stop_short(self, cursor: Cursor) -> None:
+        """Leave the rest for later; the queue has waited as long as was noted, if it was."""
+        noted, self.done.complete = cursor.gap, False
+        is_there = noted is not None and noted.withdrawals == cursor.withdrawals and cursor.position + 1 in noted.seqs
+        self.done.age = self._age(noted) if noted is not None and is_there else 0.0
 
     def _advance(self) -> Reach:
         steps = count()
-        reach = self._sorter.reach(self.queue, is_over=lambda: next(steps) >= STEPS_AT_LEAST and self._is_short())
+
+        def is_over() -> bool:
+            self._steps_left -= 1
+            return next(steps) >= STEPS_AT_LEAST and self._is_over()
+
+        reach = self._sorter.reach(self.queue, is_over=is_over)
         if reach.advance.moved:
             self.done.advanced.append(reach.advance)
         return reach
+
+    def _is_over(self) -> bool:
+        """Return True if it is the turn of others, or there is no time left."""
+        return self._steps_left <= 0 or self._is_short()
 
     def _closed(self, before: Gap | None, cursor: Cursor) -> list[GapEvent]:
         """Return what became of a gap that an earlier sweep noted; nothing if it is still there, or all of it is told.

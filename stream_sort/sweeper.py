@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.gaps import GapEvent, GapEventKind
@@ -11,10 +13,11 @@ from stream_sort.core.message import check_seq
 from stream_sort.core.policy import MAX_GAP
 from stream_sort.core.times import is_time
 from stream_sort.errors import InvalidInput, StoreMisconfigured, StoreUnavailable, StreamSortError, named_error, shown
-from stream_sort.queue_visit import QueueVisit
+from stream_sort.idle_queues import IdleQueues
+from stream_sort.queue_visit import QueueVisit, Visited
 from stream_sort.row_ages import RowAges, since_measured
 from stream_sort.sorter import Sorter
-from stream_sort.visits import FOR_COUNTING, FOR_TELLING, FOR_WAKING, Allowance, Visits, batches
+from stream_sort.visits import AT_ONCE, FOR_COUNTING, FOR_TELLING, FOR_WAKING, Allowance, Visits, batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,14 +25,14 @@ if TYPE_CHECKING:
     from stream_sort.core.outcomes import Advance
     from stream_sort.core.records import QueuePage
     from stream_sort.ports import Lagging
-    from stream_sort.queue_visit import Visited
 
 # Marks may lie ahead: by what the clock of a writer was ahead, and then so do all later ones of that queue, because no
 # two are the same and they go one way only.
 AHEAD = 100 * 366 * 86_400.0
 # The share that is left for nudges and for telling when all time for finding out who sleeps is used up.
 FOR_NUDGES = 0.3
-STRIDE = 7_919
+# The share that is left for visits, and all that follows, when listing all queues ends for want of time.
+FOR_VISITS = 0.75
 
 
 @dataclass(slots=True)
@@ -96,7 +99,9 @@ class Sweeper:
     """Looks after the queues of a sorter. Any number may run at once; a failing queue stops no other one.
 
     `on_gap` is called with each gap that a sweep finds, sees closed or gives up, in the thread of the caller: to ask
-    the source for what is missing, for example. What it raises is recorded and stops nothing.
+    the source for what is missing, for example. What it raises is recorded and stops nothing. Its time is that of the
+    sweep: while it is called, no more queues are visited. What there is no time for is told by the next sweep of this
+    object.
     """
 
     visit = QueueVisit
@@ -118,6 +123,9 @@ class Sweeper:
         self._lagging = lagging
         self._max_gap = max_gap
         self._on_gap = on_gap
+        self._untold: deque[GapEvent] = deque()
+        # Where the next listing of all queues begins; None: at their first.
+        self._place: Any = None
 
     def sweep(
         self,
@@ -153,6 +161,8 @@ class Sweeper:
         except Exception as error:  # noqa: BLE001  # the user's code
             problems.append(error)
         self._wake(at, time, done)
+        self._call_back(time, FOR_TELLING, done)
+        done.complete = done.complete and not self._untold
         if problems:
             raise problems[0]
         return done
@@ -164,28 +174,68 @@ class Sweeper:
         time_left: Callable[[], float] | None = None,
         on_figures: Callable[[Sweep], object] | None = None,
     ) -> Sweep:
-        """The same over every queue with a cursor row: also frees one whose last writer died unmarked."""
-        return self.sweep(now=now, queues=_names(self._cursors.queues), time_left=time_left, on_figures=on_figures)
+        """The same over every queue with a cursor row: also frees one whose last writer died unmarked.
+
+        A quarter of the time is for listing them. Where it does not suffice, the next such sweep of this object goes
+        on there.
+        """
+        done = self.sweep(now=now, queues=self._all(time_left), time_left=time_left, on_figures=on_figures)
+        done.complete = done.complete and self._place is None
+        return done
+
+    def _all(self, time_left: Callable[[], float] | None) -> Iterator[str]:
+        time = Allowance(time_left, time_left() if time_left else 0.0)
+        start, self._place = self._place, None
+        page = self._cursors.queues(start)
+        yield from page.queues
+        while page.next is not None:
+            if time.is_short(FOR_VISITS):
+                self._place = page.next
+                return
+            page = self._cursors.queues(page.next)
+            yield from page.queues
 
     def _look_after(self, queues: Iterable[str] | None, now: float, time: Allowance, done: Sweep) -> None:
         marked = queues is None
         chosen = self._marked(now) if queues is None else queues
+        problem = None
         if time.ask is not None:
             with time.keeping(FOR_WAKING):
-                chosen = list(chosen)
+                chosen, problem = _listed(chosen)
         visits = self.visits(self._sorter, time, now, marked=marked)
         seen: set[str] = set()
         try:
             for batch in batches(_turned(chosen, now) if isinstance(chosen, list) else chosen):
-                made = visits.make([self.visit(self._sorter, queue, now, self._max_gap) for queue in batch])
-                seen.update(visit.queue for visit in made)
-                self._take((visit for visit in made if visit.done.error is None), time, done)
-                if len(made) < len(batch):
+                idle = self._idle(batch, now, done) if marked else set()
+                made = self._visit([queue for queue in batch if queue not in idle], visits, now, time, done)
+                seen |= idle | made
+                if len(idle) + len(made) < len(batch) or (idle and time.is_short(FOR_WAKING)):
                     self._count_others([queue for queue in chosen if queue not in seen], now, time, done, marked=marked)
                     break
         finally:
             # Also if the rest of the queues could not be listed.
             self._take(visits.again(), time, done)
+        if problem is not None:
+            raise problem
+
+    def _idle(self, queues: list[str], now: float, done: Sweep) -> set[str]:
+        """Return the queues that are to be left as they are, and count them as waiting."""
+        stores = self._sorter.stores
+        idle = IdleQueues(stores.cursors, stores.items, self._sorter.options.gap_policy, now).of(queues)
+        for queue, age in idle.items():
+            done.take(queue, Visited(age=age))
+        return set(idle)
+
+    def _visit(self, queues: list[str], visits: Visits, now: float, time: Allowance, done: Sweep) -> set[str]:
+        """Visit queues while there is time; return those that were."""
+        seen: set[str] = set()
+        for batch in batches(queues, self._at_once()):
+            made = visits.make([self.visit(self._sorter, queue, now, self._max_gap) for queue in batch])
+            self._take((visit for visit in made if visit.done.is_finished), time, done)
+            seen.update(visit.queue for visit in made)
+            if len(made) < len(batch):
+                break
+        return seen
 
     def _marked(self, now: float) -> Iterator[str]:
         """Name each queue that is marked as waiting, once: one that is marked anew meanwhile is listed again."""
@@ -198,11 +248,17 @@ class Sweeper:
     def _take(self, visits: Iterable[QueueVisit], time: Allowance, done: Sweep) -> None:
         for visit in visits:
             done.take(visit.queue, visit.done)
-            self._call_back(visit.done.events, time, done)
+            if self._on_gap is not None:
+                self._untold += (event for event in visit.done.events if event.kind is not GapEventKind.TOO_LONG)
+        self._call_back(time, FOR_WAKING, done)
+
+    def _at_once(self) -> int:
+        """Return how many queues are visited before `on_gap` is called: what they found is noted, and found no more."""
+        return AT_ONCE if self._on_gap is None else self._sorter.options.in_flight
 
     def _count_others(self, queues: list[str], now: float, time: Allowance, done: Sweep, *, marked: bool) -> None:
         """Count the queues for which there was no time: the figures of a part would rise and fall with each turn."""
-        done.complete = False
+        done.complete = done.complete and not queues
         rows = RowAges(self._cursors, now, lambda: time.is_short(FOR_COUNTING), marked)
         with time.keeping(FOR_COUNTING):
             ages = rows.of(queues, since_measured)
@@ -263,15 +319,10 @@ class Sweeper:
             return named_error(queue, error)
         return True
 
-    def _call_back(self, events: list[GapEvent], time: Allowance, done: Sweep) -> None:
-        if self._on_gap is None:
-            return
-        for event in events:
-            if event.kind is GapEventKind.TOO_LONG:
-                continue
-            if time.is_short(FOR_TELLING):
-                done.complete = False
-                return
+    def _call_back(self, time: Allowance, share: float, done: Sweep) -> None:
+        """Tell of gaps until a share of the time is left."""
+        while self._on_gap is not None and self._untold and not time.is_short(share):
+            event = self._untold.popleft()
             try:
                 self._on_gap(event)
             except Exception as error:  # noqa: BLE001  # the user's code
@@ -292,9 +343,24 @@ def _is_its_own(error: StreamSortError) -> bool:
     return not isinstance(error, StoreUnavailable | StoreMisconfigured)
 
 
+def _listed(queues: Iterable[str]) -> tuple[list[str], Exception | None]:
+    """Return the queues, as far as they can be listed, and what kept the rest from it."""
+    found: list[str] = []
+    try:
+        found.extend(queues)
+    except Exception as error:  # noqa: BLE001  # raised when those that were listed had their turn
+        return found, error
+    return found, None
+
+
 def _turned(queues: list[str], now: float) -> list[str]:
-    """The same queues from another one on, every second another."""
-    start = int(now) * STRIDE % len(queues) if queues else 0
+    """The same queues from another one on.
+
+    From which one is a hash of the time: sweeps come at regular times, and what goes by the time itself comes round to
+    the same few queues.
+    """
+    hashed = int.from_bytes(blake2b(repr(now).encode(), digest_size=8).digest())
+    start = hashed % len(queues) if queues else 0
     return queues[start:] + queues[:start]
 
 

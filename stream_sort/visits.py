@@ -1,13 +1,14 @@
 """Service: visit the queues of one sweep side by side, in the time it has.
 
-What fails is tried once, and again only after all others had their turn: so a failing queue delays no other one.
+What failed, or has more to do than one turn holds, goes on only after all others had their turn: so neither a failing
+queue nor one with a long backlog delays another.
 """
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.errors import CursorLost, InvalidInput, StoreUnavailable, named_error
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
 Job = TypeVar("Job")
 
 # How many queues are taken from a listing at once.
-AT_ONCE = 50
+AT_ONCE = 100
 # The shares of its time that a sweep keeps: when it has visited queues, when it has counted the others, and for telling
 # what it did when consumers are woken.
 FOR_WAKING, FOR_COUNTING, FOR_TELLING = 0.5, 0.35, 0.1
+# How many steps a queue may make in one turn, moves of its cursor or some tombstones each; most need one.
+STEPS_A_TURN = 10
+# What comes in as fast as it is released is left to the next sweep.
+MOST_TURNS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,40 +64,56 @@ class Visits:
     """The visits of one sweep; `marked` says that its queues were listed as waiting."""
 
     def __init__(self, sorter: Sorter, time: Allowance, now: float, *, marked: bool) -> None:
+        self._sorter = sorter
         self._in_flight = sorter.in_flight
         self._cursors = sorter.stores.cursors
         self._time = time
         self._calls = time.calls(FOR_WAKING, sorter.options.deadline)
         self._now = now
         self._marked = marked
-        self._failed: list[QueueVisit] = []
+        self._left: list[QueueVisit] = []
 
     def make(self, visits: list[QueueVisit]) -> list[QueueVisit]:
-        """Make visits; return those that there was time for. Those that failed are kept for `again`."""
+        """Make visits; return those that there was time for. Those that are not finished are kept for `again`."""
         with self._calls.once():
             were_made = self._in_flight.map(self.attempt, visits)
         made = [visit for visit, was_made in zip(visits, were_made, strict=True) if was_made]
-        self._failed += [visit for visit in made if visit.done.error is not None]
+        self._left += [visit for visit in made if not visit.done.is_finished]
         return made
 
     def again(self) -> list[QueueVisit]:
-        """Return the visits that failed, after another try where that may help and there is time for it."""
-        unavailable = [visit for visit in self._failed if isinstance(visit.done.error, StoreUnavailable)]
-        with self._calls.patiently():
-            for batch in batches(unavailable):
-                self._in_flight.map(self.attempt, batch)
-        self._measure([visit for visit in self._failed if visit.done.error is not None])
-        return self._failed
+        """Return the visits that were not finished, after another try, or more turns, while there is time."""
+        pending = [visit for visit in self._left if isinstance(visit.done.error, StoreUnavailable | None)]
+        for _ in range(MOST_TURNS):
+            if not pending or self._time.is_short(FOR_WAKING):
+                break
+            # What fails now is not tried again; what gets on has the deadline anew.
+            with self._calls.patiently():
+                for batch in batches(pending):
+                    self._in_flight.map(self.attempt, batch)
+            pending = [visit for visit in pending if visit.done.error is None and not visit.done.complete]
+        failed = [visit for visit in self._left if visit.done.error is not None]
+        if not self._marked:
+            with self._calls.once():
+                self._in_flight.map(self._mark, failed)
+        self._measure(failed)
+        return self._left
 
     def attempt(self, visit: QueueVisit) -> bool:
-        """Visit a queue; False if there is no time for it."""
+        """Let a visit have a turn; False if there is no time for it."""
         if self._time.is_short(FOR_WAKING):
             return False
         try:
-            visit.run(lambda: self._time.is_short(FOR_WAKING))
+            visit.run(lambda: self._time.is_short(FOR_WAKING), STEPS_A_TURN)
         except Exception as error:  # noqa: BLE001  # I7: also a bug of ours is the trouble of its own queue only
             visit.done.error = named_error(visit.queue, error)
         return True
+
+    def _mark(self, visit: QueueVisit) -> None:
+        """Mark a queue that failed, so that each of the next sweeps looks at it, not only one of all queues."""
+        if not self._time.is_short(FOR_COUNTING):
+            with suppress(Exception):
+                self._sorter.reach(visit.queue, is_over=lambda: True)
 
     def _measure(self, visits: list[QueueVisit]) -> None:
         """Note for how long queues have waited that could not be looked at, unless that shows that they do not."""
@@ -108,8 +129,17 @@ class Visits:
                 unknown[queue].done.age = age
 
 
-def batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    """Take jobs in parts, lazily."""
-    line = iter(jobs)
-    while batch := list(islice(line, AT_ONCE)):
+def batches(jobs: Iterable[Job], at_once: int = AT_ONCE) -> Iterator[list[Job]]:
+    """Take jobs in parts, lazily; those that came before an error, too."""
+    batch: list[Job] = []
+    try:
+        for job in jobs:
+            batch.append(job)
+            if len(batch) == at_once:
+                yield batch
+                batch = []
+    except Exception:
+        yield batch
+        raise
+    if batch:
         yield batch

@@ -98,18 +98,17 @@ class Withdrawer:
 
         A run that begins at the position has neither: it is about to be released.
         """
-        lowest, skipped = seq, None
-        while lowest > position + 1:
+        lowest, skipped, more = seq, None, True
+        while more and lowest > position + 1:
             # Not their documents: one that cannot be read is stored all the same.
-            found = self.items.arrivals(queue, max(position, lowest - 1 - PAGE), PAGE).items
-            before = lowest
-            for item in reversed([item for item in found if item.seq < before]):
-                if item.seq != lowest - 1:
+            page = self.items.arrivals_below(queue, lowest, PAGE)
+            more = page.more
+            for item in page.items:
+                if item.seq != lowest - 1 or item.seq <= position:
+                    more = False
                     break
                 lowest = item.seq
                 skipped = lowest if item.is_tombstone else skipped
-            if before - lowest < PAGE:
-                break
         return lowest, skipped if lowest > position + 1 else None
 
     def _slot(self, queue: str, seq: int) -> Item | None:

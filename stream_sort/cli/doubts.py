@@ -1,4 +1,4 @@
-"""Queues that moved after they were seen to wait: their cursor rows do not tell whether they still do.
+"""Queues that moved after they were seen to wait, or that no sweep has measured: their rows do not tell for how long.
 
 One small read of each settles it: bounded, those that may have waited longest first, several reads at once.
 """
@@ -40,11 +40,13 @@ class Settled:
 
 
 def settle(sorter: Sorter, rows: Iterable[Cursor], now: float) -> dict[str, Settled]:
-    """Return what a read shows of the queues that are in doubt, as far as the bound goes.
+    """Return what a read shows of the queues that no sweep has measured, as far as the bound goes.
 
     A queue with a long backlog that is about to be released stays in doubt.
     """
-    doubted = sorted((row for row in rows if row.in_doubt), key=lambda row: row.gap_since or now)[:DOUBTS]
+    unmeasured = (row for row in rows if row.is_marked and not row.is_measured)
+    # A mark may be of a tombstone, for which nobody waits: so it is read even if the queue did not move.
+    doubted = sorted(unmeasured, key=lambda row: (not row.in_doubt, row.gap_since or now))[:DOUBTS]
     answers = ask_each(sorter, partial(_settled, sorter.stores.items, now), doubted)
     return {row.queue: answer for row, answer in zip(doubted, answers, strict=True) if answer is not None}
 

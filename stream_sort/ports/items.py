@@ -102,3 +102,9 @@ class ItemStore(Protocol):
 
         17. Descending, otherwise as `arrivals`; without `more`, nothing is stored below the last one.
         """
+
+    def taken(self, slots: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Return those of many slots, each a queue and a seq, that hold a message or a tombstone.
+
+        18. Each as current as `look`; a hundred for one request.
+        """

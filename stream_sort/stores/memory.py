@@ -159,6 +159,11 @@ class MemoryItemStore:
             )
             return Page(tuple(found), start > 0)
 
+    def taken(self, slots: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+        """See ItemStore."""
+        with self._tables.lock:
+            return {(queue, seq) for queue, seq in slots if seq in self._tables.queue(queue).slots}
+
     def highest(self, queue: str) -> int | None:
         """See ItemStore."""
         with self._tables.lock:

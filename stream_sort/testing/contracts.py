@@ -227,6 +227,15 @@ class ItemStoreContract:
         assert (rest.items, rest.more) == ((Item("q", 1, arrived_at=NOW),), False)
         assert stores.items.arrivals_below("q", 1, 2).items == ()
 
+    def test_18_of_many_slots_those_are_told_that_are_taken(self, stores: Stores) -> None:
+        for number in range(0, 230, 2):
+            stores.items.put(arrival(f"q{number}", 7), NOW)
+        stores.items.skip(tombstones("skipped", [3], "lost"), NOW)
+        asked = [("skipped", 3), ("skipped", 4), ("never", 7), *((f"q{number}", 7) for number in range(230))]
+        told = stores.items.taken([*asked, *asked])
+        assert told == {("skipped", 3), *((f"q{number}", 7) for number in range(0, 230, 2))}
+        assert stores.items.taken([]) == set()
+
 
 class CursorStoreContract:
     """What every CursorStore keeps."""

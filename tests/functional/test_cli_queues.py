@@ -143,6 +143,17 @@ def test_a_queue_that_was_freed_is_not_said_to_wait(line: Line, put: Callable[..
         assert told == {"freed": True, "waits": False}
 
 
+def test_a_queue_behind_which_only_skipped_seqs_lie_is_not_said_to_wait(
+    line: Line, put: Callable[..., None], sorter: StreamSorter
+) -> None:
+    put("q", 0)
+    sorter.skip("q", [2, 3])
+    assert Sweeper(sorter).sweep().waiting == []
+    (one,) = line.json("status")["lines"]
+    assert (one["gap_age"], one["in_doubt"]) == (None, False)
+    assert "0 waiting for a seq" in line.run("status").stdout
+
+
 def test_doubts_beyond_the_bound_are_told_and_those_that_may_wait_longest_are_settled(
     line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import OrderedConsumer, Pace, StreamSorter, Sweeper
+from stream_sort.core.message import KeyNames, check_message
+from stream_sort.core.records import Arrival
 from stream_sort.testing.clock import MovableClock
 from stream_sort.watcher import Watcher
 from tests.infrastructure.alarm_evaluation import ALARM, MINUTE, OK, Alarm, Figure, resolved
@@ -15,12 +17,17 @@ from tests.infrastructure.alarm_evaluation import ALARM, MINUTE, OK, Alarm, Figu
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stream_sort import Sweep
+
 HOUR = 3_600.0
 DAY = 24 * HOUR
 BEGINS, ENDS = 6 * HOUR, 14 * HOUR
 BACKLOG, GAP_AGE = 60, 1_800
 # Seconds that a sweep takes, at random: its figures come at no fixed second.
 LONGEST_SWEEP = 50.0
+FIRST_SWEEP = 13.0
+# When in the hour all queues are swept.
+SWEEP_ALL = 1_800.0
 SCHEDULES = {
     "rate(1 minute)": 60.0,
     "rate(2 minutes)": 120.0,
@@ -56,21 +63,27 @@ class Day:
 
     def run(self, begin: Callable[[Day], None], end: Callable[[Day], None]) -> dict[str, list[Figure]]:
         """Sweep all day long; the figures by metric."""
-        figures: dict[str, list[Figure]] = {name: [] for name in ("ConsumerLag", "OldestGapAgeSeconds", "QueuesParked")}
+        figures: dict[str, list[Figure]] = {name: [] for name in SWEPT}
         events = [(BEGINS, begin), (ENDS, end)]
         for tick in range(int(DAY / self.interval)):
-            at = 13.0 + tick * self.interval
+            at = FIRST_SWEEP + tick * self.interval
             while events and events[0][0] <= at:
                 self.clock.now = events[0][0]
                 events.pop(0)[1](self)
             self.clock.now = at
-            done = Sweeper(self.sorter, lagging=self.watcher).sweep()
-            published = at + self.rng.uniform(0.1, LONGEST_SWEEP)
-            watched = self.watcher.watched
-            figures["ConsumerLag"].append((published, max(watched.lag.values(), default=0)))
-            figures["OldestGapAgeSeconds"].append((published, done.oldest_gap))
-            figures["QueuesParked"].append((published, watched.parked.total()))
-        return figures
+            sweeper = Sweeper(self.sorter, lagging=self.watcher)
+            self._publish(sweeper.sweep(), at, figures)
+            if at % HOUR == SWEEP_ALL + FIRST_SWEEP:
+                self._publish(sweeper.sweep_all(), at, figures)
+        return {name: sorted(found) for name, found in figures.items()}
+
+    def _publish(self, done: Sweep, at: float, figures: dict[str, list[Figure]]) -> None:
+        published = at + self.rng.uniform(0.1, LONGEST_SWEEP)
+        watched = self.watcher.watched
+        figures["ConsumerLag"].append((published, max(watched.lag.values(), default=0)))
+        figures["OldestGapAgeSeconds"].append((published, done.oldest_gap))
+        figures["QueuesParked"].append((published, watched.parked.total()))
+        figures["QueuesFailed"].append((published, len(done.failed)))
 
 
 def fall_behind(day: Day) -> None:
@@ -104,10 +117,32 @@ def mend(day: Day) -> None:
     day.consumer.catch_up("q")
 
 
+def die_unmarked(day: Day) -> None:
+    """Let a writer die after its store, in a queue that fails at every look."""
+    day.put("q", 0)
+    day.consumer.catch_up("q")
+    message = check_message({"queue": "q", "seq": 1}, KeyNames())
+    items = day.sorter.stores.items
+    items.put(Arrival(message, 0), day.clock())
+    look = items.look
+
+    def failing(queue: str, *args: Any) -> Any:
+        if queue == "q":
+            raise ZeroDivisionError("a bug")
+        return look(queue, *args)
+
+    items.look = failing  # type: ignore[method-assign]
+
+
+def mend_the_bug(day: Day) -> None:
+    del day.sorter.stores.items.look  # type: ignore[attr-defined]
+
+
 SWEPT: dict[str, tuple[Callable[[Day], None], Callable[[Day], None], float]] = {
     "ConsumerLag": (fall_behind, catch_up, 0.0),
     "OldestGapAgeSeconds": (lose_a_message, bring_it, GAP_AGE),
     "QueuesParked": (fail, mend, 0.0),
+    "QueuesFailed": (die_unmarked, mend_the_bug, SWEEP_ALL),
 }
 # How often a figure comes that is there all the time, and one that is there only while something happens.
 ALL_THE_TIME = {"AWS/SQS": 60.0, "AWS/Lambda": 20.0, "AWS/DynamoDB": 60.0}

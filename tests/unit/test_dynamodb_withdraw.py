@@ -180,3 +180,12 @@ def test_withdrawals_are_no_queue(sorter: StreamSorter) -> None:
     sorter.withdraw("q", 7)
     assert sorter.stores.cursors.queues().queues == ("q",)
     assert encode(sorter.withdrawn("q")[0].message)[1] is None
+
+
+def test_the_lowest_seq_of_a_run_of_more_than_a_page_is_named(client: Faulty) -> None:
+    sorter = StreamSorter(client=client, in_flight=1)
+    sorter.put_many({"queue": "q", "seq": 1_000_000 + number, "body": "x" * 8_000} for number in range(150))
+    for number in (149, 50):
+        with pytest.raises(NotWithdrawn, match="withdraw the run from its lowest seq on: 1000000") as caught:
+            sorter.withdraw("q", 1_000_000 + number)
+        assert caught.value.lowest == 1_000_000

@@ -9,6 +9,8 @@ import pytest
 
 from stream_sort import GapEvent, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.testing.clock import MovableClock
+from tests.unit.queues import message
+from tests.unit.test_put_many_in_time import Stopwatch
 
 if TYPE_CHECKING:
     from stream_sort.core.records import Cursor, Tombstones
@@ -497,3 +499,34 @@ def test_a_gap_whose_stray_is_withdrawn_while_it_is_given_up_is_closed(
         sweeper.sweep()
     told = [("found", range(1, 10)), ("given_up", range(9, 10)), ("closed", range(1, 9))]
     assert names(listener) == told
+
+
+@pytest.mark.parametrize("gaps_a_queue", [1, 40])
+def test_a_callback_that_takes_long_hears_of_every_gap_in_the_end_and_leaves_the_time_for_waking(
+    clock: MovableClock, gaps_a_queue: int
+) -> None:
+    sorter = StreamSorter.in_memory(clock=clock, in_flight=4, gap_policy="skip after 1 second")
+    queues = 100 // gaps_a_queue
+    for number in range(queues):
+        sorter.put_many(message(2 * seq, f"q{number}") for seq in range(gaps_a_queue + 1))
+    watch = Stopwatch(55.0)
+    told: list[tuple[str, range]] = []
+    nudged_at: list[float] = []
+
+    def on_gap(event: GapEvent) -> None:
+        watch.sleep(2.0)
+        told.append((event.queue, event.seqs))
+
+    class Sleepers:
+        def lagging(self, now: float) -> list[str]:  # noqa: ARG002  # the port's signature
+            nudged_at.append(watch.now)
+            return []
+
+    sweeper = Sweeper(sorter, on_gap=on_gap, lagging=Sleepers())
+    for _ in range(9):
+        watch.now = 0.0
+        clock.move(60)
+        done = sweeper.sweep(time_left=watch.left)
+    assert len(told) == len(set(told)) == queues * gaps_a_queue
+    assert max(nudged_at) <= 27.5 + 4 * 2.0
+    assert done.complete

@@ -4,7 +4,7 @@ import pytest
 
 from stream_sort import InvalidInput, InvalidQueue, MissingItems, QueueExists, StreamSorter
 from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival, Tombstones
+from stream_sort.core.records import Arrival, Item, Tombstones
 from tests.unit.queues import beside, message, tables_of
 
 
@@ -90,3 +90,14 @@ def test_explain_names_what_lies_before_the_start_and_can_never_be_released(sort
     assert later.explain("q").remedy == f"nothing waits; {told}"
     with pytest.raises(QueueExists):
         later.open("q", first_seq=3)
+
+
+def test_no_withdrawal_is_advised_of_a_seq_that_none_takes(sorter: StreamSorter) -> None:
+    sorter.put(message(0))
+    held = tables_of(sorter).queue("q")
+    held.slots[10**20] = Item("q", 10**20, {"queue": "q", "seq": 10**20}, arrived_at=1.0)
+    held.seqs.append(10**20)
+    remedy = sorter.explain("q").remedy
+    assert "withdraw" not in remedy
+    assert "No seq is above 9223372036854775807: others wrote the item at 100000000000000000000" in remedy
+    assert "Delete it from the items table" in remedy

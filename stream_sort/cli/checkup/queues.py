@@ -105,9 +105,9 @@ def _patient(found: Standings, old_gap: float, connection: Connection) -> str:
     """What is said where nobody has waited for long."""
     marked = [row for row in found.rows.values() if row.gap_since is not None]
     # One that moved since it was marked may be done with its gap; beyond so many, the next sweep will tell.
-    doubted = [row for row in marked if row.in_doubt]
-    doubtful = sum(row.queue not in found.settled for row in doubted)
-    certain = len(marked) - len(doubted) + sum(one.since is not None for one in found.settled.values())
+    unsettled = [row for row in marked if row.queue not in found.settled]
+    doubtful = sum(row.in_doubt for row in unsettled)
+    certain = len(unsettled) - doubtful + sum(one.since is not None for one in found.settled.values())
     if not doubtful and not certain:
         return "no queue waits for a seq"
     told = f"{counted(certain, 'queue')} {'waits' if certain == 1 else 'wait'} for a seq"

@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from stream_sort.cli.checkup.slots import taken_slots
 from stream_sort.cli.doubts import settle
 from stream_sort.cli.overview import consumers_of, cursor_rows
 from stream_sort.core.consumption import Checkpoint
@@ -19,7 +18,6 @@ from stream_sort.gap_age import head_gap
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from stream_sort.cli.checkup.slots import Slot
     from stream_sort.cli.connection import Connection
     from stream_sort.cli.doubts import Settled
     from stream_sort.core.consumption import DeadLetterPage, Parked, Subscription
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from stream_sort.sorter import Sorter
 
 Suspect = TypeVar("Suspect", Cursor, Checkpoint)
+Slot = tuple[str, int]
 Answer = TypeVar("Answer")
 # A writer stores before it advances: only a queue that stays like that is stuck.
 PAUSE = 1.0
@@ -65,7 +64,7 @@ def read_standings(
     sorter = connection.sorter
     damaged: dict[str, StreamSortError] = {}
     rows = {row.queue: row for row in cursor_rows(sorter, damaged) if fnmatchcase(row.queue, pattern)}
-    taken = taken_slots(connection, (slot for row in rows.values() for slot in _asked(row)))
+    taken = sorter.stores.items.taken([slot for row in rows.values() for slot in _asked(row)])
     control = None if connection.control is None else sorter.stores.control(connection.control)
     known = {} if control is None else _checkpoints(control, rows, damaged)
     stuck = [row for row in rows.values() if (row.queue, row.position + 1) in taken]

@@ -13,7 +13,7 @@ from stream_sort.stores.dynamodb.errors import INVALID, ITEM_TOO_LARGE
 from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_number, is_whole, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from stream_sort.core.message import Message
     from stream_sort.core.records import Arrival, Tombstones
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.tables import TableNames
 
 SEARCH_PAGE = 1_000
+# As many as BatchGetItem takes.
+MAX_KEYS = 100
 
 
 class DynamoItemStore:
@@ -129,6 +131,26 @@ class DynamoItemStore:
         seen = [int_at(wire, tables.SEEN) if is_number(wire, tables.SEEN) else None for wire in found]
         items = (replace(self._arrival(wire), seen=one) for wire, one in zip(found, seen, strict=True))
         return Page(tuple(items), more)
+
+    def taken(self, slots: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+        """See ItemStore."""
+        wanted = list(dict.fromkeys(slots))
+        parts = (wanted[start : start + MAX_KEYS] for start in range(0, len(wanted), MAX_KEYS))
+        return {slot for part in parts for slot in self._taken(part)}
+
+    def _taken(self, slots: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        names = {"#queue": self._keys.queue, "#seq": self._keys.seq}
+        only_keys = {"ConsistentRead": True, "ProjectionExpression": "#queue, #seq", "ExpressionAttributeNames": names}
+        keys = [{self._keys.queue: {"S": queue}, self._keys.seq: {"N": str(seq)}} for queue, seq in slots]
+        left: dict[str, Any] = {self._table: {"Keys": keys, **only_keys}}
+        patience = self._calls.patience("BatchGetItem", self._table)
+        while left:
+            body = self._calls("batch_get_item", self._table, patience=patience, RequestItems=left).body
+            rows = body["Responses"].get(self._table, ())
+            yield from ((text_at(row, self._keys.queue), int_at(row, self._keys.seq)) for row in rows)
+            left = body.get("UnprocessedKeys") or {}
+            if left and not rows:
+                patience.wait("UnprocessedKeys")
 
     def highest(self, queue: str) -> int | None:
         """See ItemStore."""

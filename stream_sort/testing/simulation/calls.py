@@ -28,6 +28,8 @@ READS = frozenset(
         "look",
         "page",
         "arrivals",
+        "arrivals_below",
+        "taken",
         "highest",
         "tombstones",
         "peek",
@@ -52,7 +54,7 @@ READS = frozenset(
 LISTINGS = frozenset(
     {"waiting", "queues", "rows", "checkpoints", "parked", "dead_letters", "register", "make_ready", "consumers"}
     | {"bookmark", "set_bookmark", "retire", "introduce", "active", "rows_of", "readable_checkpoints"}
-    | {"readable_consumers"}
+    | {"readable_consumers", "taken"}
 )
 
 
