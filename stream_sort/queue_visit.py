@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 # Five full calls of the store.
 TOMBSTONES_AT_ONCE = 125
-# So many seqs are filled one after the other before the next gaps are looked for.
-BATCH = 1_000
+# So many seqs, or a few more, are filled before the next gaps are looked for. None is released before the lowest one
+# stands: so they are filled to the end however short the time, unless they are a great many.
+BATCH = 500
 # An advance of the usual length is not stopped for want of time: only a long backlog is left to the next sweep.
 STEPS_AT_LEAST = 5
 # How the reason of a tombstone begins that a policy put.
@@ -157,6 +158,7 @@ class QueueVisit:
         from then on. So if nothing was withdrawn until then, that message waits beyond every seq that is filled next.
         """
         seqs = chain.from_iterable(reversed(gap.seqs) for gap in reversed(gaps))
+        are_many = sum(length(gap.seqs) for gap in gaps) > 2 * BATCH
         filled: set[int] = set()
         chunk = tuple(islice(seqs, 1))
         try:
@@ -169,6 +171,8 @@ class QueueVisit:
                 chunk = tuple(islice(seqs, TOMBSTONES_AT_ONCE))
                 if chunk and not (filled and self._is_unchanged(cursor)):
                     return False
+                if are_many and self._is_short():
+                    return False
         finally:
             for gap in gaps:
                 # What came in at the last moment is not given up.
@@ -177,9 +181,7 @@ class QueueVisit:
         return True
 
     def _is_unchanged(self, cursor: Cursor) -> bool:
-        """Return True if nothing was withdrawn since a row was read, and there is time to go on."""
-        if self._is_short():
-            return False
+        """Return True if nothing was withdrawn since a row was read."""
         row = self._cursors.get(self.queue)
         return row is not None and row.withdrawals == cursor.withdrawals
 

@@ -37,9 +37,9 @@ def test_sweeps_at_the_same_second_of_each_minute_begin_at_every_queue_in_time(n
 
     class Noting(Sweeper):
         class visit(Sweeper.visit):  # noqa: N801  # the attribute's name
-            def run(self, is_short: Callable[[], bool]) -> None:
+            def run(self, *given: Any) -> None:
                 visited.add(self.queue)
-                visit(self, is_short)
+                visit(self, *given)
 
     for _ in range(20 * number):
         clock.move(seconds)
