@@ -14,7 +14,7 @@ from stream_sort.core.consumption import (
     parked_by,
     parked_in_outage,
 )
-from stream_sort.errors import StreamSortError
+from stream_sort.errors import StreamSortError, Trimmed
 
 if TYPE_CHECKING:
     from stream_sort.core.chunks import ChunkSize
@@ -71,9 +71,11 @@ class Parking:
             return self._place.end("failed", error)
         if self._place.is_waiting():
             return self._place.end("waiting")
-        seq = row.seq + 1
-        attempts = attempts_before(row, seq, damaged=True) + 1
-        parked = parked_by(row, seq, error, attempts, self._desk.clock())
+        # How long it waits follows from how long it has been damaged, not from how long its message failed before.
+        known = row if row.parked is not None and row.parked.damaged else replace(row, parked=None)
+        # What is trimmed is given up from its beginning on; a message that failed before is known by its own seq.
+        seq = row.seq + 1 if isinstance(error, Trimmed) else _first_due(row)
+        parked = parked_in_outage(known, seq, error, self.attempts(row, seq), self._desk.clock())
         return self._set_aside(replace(parked, damaged=True), error)
 
     def park_for_bug(self, error: StreamSortError) -> bool:
@@ -81,7 +83,7 @@ class Parking:
         row = self._recorded_row()
         if row is None:
             return self._place.end("failed", error)
-        seq = row.seq + 1
+        seq = _first_due(row)
         return self._set_aside(parked_in_outage(row, seq, error, self.attempts(row, seq), self._desk.clock()), error)
 
     def _recorded_row(self) -> Checkpoint | None:
@@ -118,3 +120,8 @@ class Parking:
         is_recorded = self._place.commit(seq, dead=dead, parked=parked)
         self.tries, self._afresh = 0, False
         return is_recorded
+
+
+def _first_due(row: Checkpoint) -> int:
+    """The seq of the first message that is due, as far as is known: there may be tombstones before it."""
+    return row.seq + 1 if row.parked is None else row.parked.seq

@@ -253,10 +253,9 @@ def delay_before(attempt: int) -> float:
     return min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(max(attempt, 1) - 1, 20))
 
 
-def attempts_before(row: Checkpoint, seq: int, *, damaged: bool = False) -> int:
-    """How often a message failed before this time; what a damaged queue did to it is no fault of its own."""
-    parked = row.parked
-    return parked.attempts if parked is not None and (parked.seq, parked.damaged) == (seq, damaged) else 0
+def attempts_before(row: Checkpoint, seq: int) -> int:
+    """How often a message failed before this time; a queue that is damaged keeps the count, and adds nothing to it."""
+    return row.parked.attempts if row.parked is not None and row.parked.seq == seq else 0
 
 
 def parked_by(row: Checkpoint, seq: int, error: Exception, attempts: int, now: float) -> Parked:

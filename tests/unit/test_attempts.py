@@ -388,3 +388,58 @@ def test_a_redrive_in_an_outage_that_could_not_be_recorded_either_is_no_attempt(
     with pytest.raises(StoreUnavailable):
         later.redrive("q")
     assert [letter.attempts for letter in consumer.dead_letters()] == [1]
+
+
+@pytest.mark.parametrize("batch_size", [1, 100])
+@pytest.mark.parametrize("is_skipped", [False, True], ids=["plain", "behind a tombstone"])
+@pytest.mark.parametrize("trouble", ["damage", "bug"])
+def test_a_queue_that_is_damaged_for_a_while_forgets_no_attempt_at_its_message(
+    office: Office, trouble: str, batch_size: int, *, is_skipped: bool
+) -> None:
+    clerk = Clerk(poison={2})
+    consumer = office.hire(clerk, max_attempts=5, batch_size=batch_size, on_poison="dead_letter")
+    office.put(0)
+    process(consumer)
+    office.put(*([] if is_skipped else [1]), 2)
+    if is_skipped:
+        office.sorter.skip("q", [1], reason="lost")
+    for _ in range(10):
+        process(consumer)
+        office.clock.move(HOUR)
+        if is_given_up(consumer):
+            break
+        stumble(office, trouble, lambda: process(consumer))
+        office.clock.move(HOUR)
+    alone = [n for (_, seqs), n in zip(clerk.batches, clerk.attempts, strict=True) if seqs == (2,)]
+    assert alone == [1, 2, 3, 4, 5]
+    assert [(letter.seq, letter.attempts) for letter in consumer.dead_letters()] == [(2, 5)]
+
+
+def stumble(office: Office, trouble: str, run: Callable[[], None]) -> None:
+    """Run while the queue has no cursor row, or while our own code fails."""
+    items = office.sorter.stores.items
+    if trouble == "damage":
+        row = office.lose_cursor()
+        run()
+        office.sorter.stores.cursors._tables.cursors["q"] = row  # type: ignore[attr-defined]
+    else:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(items), "page", lambda *_: 1 / 0)
+            run()
+
+
+def test_a_damaged_queue_is_tried_again_after_as_long_as_it_was_damaged(office: Office) -> None:
+    office.put(0)
+    consumer = office.hire(Clerk(poison={0}), max_attempts=5)
+    process(consumer)
+    office.clock.move(HOUR)
+    office.lose_cursor()
+    waits = []
+    for _ in range(5):
+        process(consumer)
+        (parked,) = consumer.parked()
+        assert (parked.damaged, parked.attempts) == (True, 2)
+        assert parked.next_try is not None
+        waits.append(parked.next_try - office.clock())
+        office.clock.move(waits[-1])
+    assert waits == [2.0, 2.0, 4.0, 8.0, 16.0]
