@@ -153,11 +153,13 @@ class Consumer:
             raise InvalidInput(f"a reason is text of 1 to {MAX_REASON} bytes")
         row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint
         dead = Letters(self._desk).of(queue, seq)
-        if dead:
+        parked = row.parked if row is not None and row.parked is not None and row.parked.seq == seq else None
+        # After a reset it may be both; what passes a parked message over takes the place of its dead letter.
+        if row is not None and parked is not None and not (dead and (parked.damaged or seq <= row.seq)):
+            done = self._pass_over(row, parked, reason)
+        elif dead:
             letter = dead[0]
             done = self._desk.control.settle(self.name, letter, replace(letter, discarded=reason))
-        elif row is not None and row.parked is not None and row.parked.seq == seq:
-            done = self._pass_over(row, row.parked, reason)
         else:
             raise NotParked(self.name, queue, seq)
         if not done:

@@ -10,6 +10,7 @@ import pytest
 from stream_sort import (
     Batch,
     CheckpointConflict,
+    CursorLost,
     DeadLetter,
     InvalidInput,
     MissingItems,
@@ -255,3 +256,30 @@ def test_there_must_be_something_to_redrive_or_discard(office: Office, seq: int 
             consumer.redrive("q", seq)
         with pytest.raises(NotParked):
             consumer.discard("q", seq, "why")
+
+
+def test_discard_of_a_message_that_is_dead_and_parked_again_after_a_reset_lets_the_queue_go_on(office: Office) -> None:
+    office.put(0, 1, 2)
+    office.hire(Clerk(poison={1}), max_attempts=1, on_poison="dead_letter").catch_up("q")
+    clerk = Clerk(poison={1})
+    consumer = office.hire(clerk, max_attempts=1, on_poison="park")
+    consumer.reset(to=0, force=True)
+    consumer.catch_up("q")
+    assert ([one.seq for one in consumer.dead_letters()], [one.seq for one in consumer.parked()]) == ([1], [1])
+    consumer.discard("q", 1, "junk")
+    assert (consumer.dead_letters(), consumer.parked()) == ([], [])
+    assert [(one.seq, one.discarded) for one in consumer.discarded("q")] == [(1, "junk")]
+    assert (consumer.catch_up("q"), clerk.seqs()) == (1, [0, 2])
+
+
+def test_a_dead_letter_can_be_discarded_while_its_queue_is_damaged_at_the_same_seq(office: Office) -> None:
+    office.put(0, 1)
+    consumer = office.hire(Clerk(poison={0}), max_attempts=1, on_poison="dead_letter")
+    consumer.catch_up("q")
+    consumer.reset(to=0, force=True)
+    office.lose_cursor()
+    with pytest.raises(CursorLost):
+        consumer.catch_up("q")
+    assert [(one.seq, one.damaged) for one in consumer.parked()] == [(0, True)]
+    consumer.discard("q", 0, "junk")
+    assert (consumer.dead_letters(), [one.seq for one in consumer.parked()]) == ([], [0])
