@@ -134,7 +134,10 @@ def test_a_queue_whose_damaged_item_is_mended_goes_on_by_itself(client: Faulty) 
     for _ in range(3):
         scene.consumer.process([Wake("a")])
         scene.clock.move(60)
-    assert scene.consumer.parked()[0].attempts == 3
+    (parked,) = scene.consumer.parked()
+    # Tried at 0, 60 and 120 seconds; no try was one of the message.
+    assert (parked.attempts, parked.next_try) == (0, parked.since + 240)
+    scene.clock.move(60)
     scene.mend()
     scene.consumer.process([Wake("a")])
     assert (scene.got, scene.consumer.parked()) == ([0, 1, 2], [])

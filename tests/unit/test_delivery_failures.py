@@ -218,7 +218,8 @@ def test_a_damaged_queue_is_tried_for_ever_and_never_given_up(office: Office) ->
     for _ in range(5):
         assert ends(wake(consumer)) == ["parked"]
         office.clock.move(1_000)
-    assert (parked(office).attempts, consumer.dead_letters()) == (5, [])
+    # No try was one of the message.
+    assert (parked(office).attempts, consumer.dead_letters()) == (0, [])
 
 
 def test_what_a_damaged_queue_did_to_a_message_does_not_count_against_it(office: Office) -> None:
