@@ -73,14 +73,17 @@ class QueueSource:
     hidden_for: int = LOOK
 
     def kept(self, hide: int) -> Iterator[Kept]:
-        """See Source. Ends where only what was seen before comes again: it took longer than it could be hidden."""
+        """See Source. Where it takes longer than they can be hidden, what was seen comes again, perhaps first.
+
+        So it ends when as many came again, one after the other, as there are, or none comes.
+        """
         seen: set[str] = set()
+        again = 0
         self.hidden_for = hide
-        while page := self._receive(hide):
+        while again <= len(seen) and (page := self._receive(hide)):
             fresh = [one for one in page if one["MessageId"] not in seen]
             seen |= {one["MessageId"] for one in page}
-            if not fresh:
-                return
+            again = 0 if fresh else again + len(page)
             yield from map(self._opened, fresh)
 
     def elsewhere(self) -> int:
