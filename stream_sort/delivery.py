@@ -201,7 +201,7 @@ class Delivery:
         before, steps = self._place.position, count()
         # A piece of a long backlog at a time: the other queues have their turns, and the run its time.
         reach = self._desk.sorter.reach(self._wake.queue, is_over=lambda: next(steps) >= STEPS_A_TURN)
-        self._place.position = reach.cursor.position
+        self._place.see(reach.cursor)
         return self._place.position > before
 
     def _rest(self, row: Checkpoint) -> bool:

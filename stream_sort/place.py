@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from stream_sort.core.batch import Effect
     from stream_sort.core.consumption import DeadLetter, Parked, Standing
+    from stream_sort.core.records import Cursor
     from stream_sort.desk import Desk
 
 # An SQS message may come a little before the clock of this machine says so.
@@ -63,14 +64,19 @@ class Place:
             standing = self._desk.control.standing(terms.name, queue, slot)
         if standing.checkpoint is not None:
             self.row, self.is_stored = standing.checkpoint, True
-        elif standing.cursor is not None:
-            first = first_checkpoint(terms.start, standing.cursor)
-            self.row, self.is_stored = Checkpoint(terms.name, queue, first, run=self._run), False
         if standing.cursor is not None:
-            self.position, self.moved_at = standing.cursor.position, standing.cursor.moved_at or 0.0
+            self.is_stored = standing.checkpoint is not None
+            self.see(standing.cursor)
         elif self.row is not None:
             raise CursorLost(queue, known_position=self.row.seq)
         return standing
+
+    def see(self, cursor: Cursor) -> None:
+        """Take over where a queue stands; one that this consumer has not begun may have been opened elsewhere since."""
+        if not self.is_stored:
+            first = first_checkpoint(self._desk.terms.start, cursor)
+            self.row = Checkpoint(self._desk.terms.name, cursor.queue, first, run=self._run)
+        self.position, self.moved_at = cursor.position, cursor.moved_at or 0.0
 
     def begin(self) -> bool:
         """Make the checkpoint when something is due for the first time: until then the queue may open elsewhere.

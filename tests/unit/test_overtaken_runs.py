@@ -221,3 +221,20 @@ def test_i10_a_queue_that_begins_while_it_is_read_is_not_taken_for_one_whose_cur
 
 def test_i5_the_seed_in_which_a_reader_was_overtaken_holds() -> None:
     simulate(21_469)
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_queue_that_is_opened_elsewhere_while_a_first_run_looks_is_delivered_from_there(
+    office: Office, *, forced: bool
+) -> None:
+    office.sorter.open("q", first_seq=0)
+    # Stored, and its writer died before it moved the cursor.
+    office.sorter.stores.items.put(arrival("q", 0), office.clock())
+    clerk = Clerk()
+    consumer = office.hire(clerk)
+    overtake(office, consumer, "standing", lambda: office.sorter.open("q", first_seq=-1), lambda: office.put(-1))
+    if forced:
+        consumer.catch_up("q", force=True)
+    else:
+        wake(consumer, position=-1)
+    assert clerk.seqs() == [-1, 0]
