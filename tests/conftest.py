@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 HERE = Path(__file__).parent
-SPARK = "tests/spark/"
+# Tests that start jobs as processes of their own, and those that share a session.
+SPARK = ("tests/spark/processes/", "tests/spark/")
 EMULATED = {"ministack": "ministack", "client": "moto"}
 # They are begun first.
 LONGEST = ("spark", "local_stack", "simulation", "functional")
@@ -59,7 +60,7 @@ class OneSpark(LoadFileScheduling):
     """Gives a file to one process, and all files that share a Spark session."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
+        return next((folder for folder in SPARK if nodeid.startswith(folder)), super()._split_scope(nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSpark:

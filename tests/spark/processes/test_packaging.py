@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stream_sort import StreamSorter
     from stream_sort.replay.access import TableAccess
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LIBRARIES = sysconfig.get_path("purelib")
 SUBMIT = Path(LIBRARIES) / "pyspark" / "bin" / "spark-submit"
 WHERE = """

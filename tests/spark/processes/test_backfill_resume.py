@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.access import TableAccess
 
 KILLS = int(os.environ.get("STREAM_SORT_KILLS", "2"))
-SCRIPT = Path(__file__).parents[2] / "spark" / "backfill.py"
+SCRIPT = Path(__file__).parents[3] / "spark" / "backfill.py"
 LENGTHS = {"ada": 120 + 120 * KILLS, "bob": 60 + 60 * KILLS, "eve": 30, "{x,y}": 5}
 ROWS_PER_PART = 20
 

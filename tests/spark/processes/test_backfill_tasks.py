@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_killed_workers_and_failed_tasks_are_tried_again_and_leave_the_same_files(tmp_path: Path) -> None:
