@@ -238,9 +238,11 @@ class Consumer:
     def _run(self, deliveries: list[Delivery], shift: Shift, time_left: Callable[[], float] | None) -> list[Served]:
         """Deliver; returns what came of each, and then of earlier runs that could not record it."""
         served = [delivery.served for delivery in deliveries]
-        earlier = self._unrecorded.record({delivery.served.queue for delivery in deliveries})
+        reserve = _reserve(shift)
+        queues = {delivery.served.queue for delivery in deliveries}
+        earlier = self._unrecorded.record(queues, lambda: time_left is None or time_left() > 2 * reserve)
         self._take_turns(deque(one for one in deliveries if not self._unrecorded.holds_up(one)), shift, time_left)
-        self._unrecorded.keep(deliveries, lambda: time_left is None or time_left() > _reserve(shift) / 2)
+        self._unrecorded.keep(deliveries, lambda: time_left is None or time_left() > reserve / 2)
         return [*served, *earlier]
 
     def _take_turns(self, line: deque[Delivery], shift: Shift, time_left: Callable[[], float] | None) -> None:

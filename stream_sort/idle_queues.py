@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stream_sort.core.gaps import length
+from stream_sort.core.policy import MAX_GAP
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -43,7 +46,9 @@ class IdleQueues:
 
     def _may_be_idle(self, row: Cursor) -> bool:
         skip_after = (row.policy or self.policy).skip_after
-        is_seen_whole = row.is_measured and row.gap is not None and row.gap.through is None
+        # A message within a gap that is too long makes another gap of it, and only a visit tells.
+        is_known = row.is_measured and row.gap is not None and length(row.gap.seqs) <= MAX_GAP
+        is_seen_whole = is_known and row.gap is not None and row.gap.through is None
         return row.is_marked and is_seen_whole and (skip_after is None or self._age(row) < skip_after)
 
     def _age(self, row: Cursor) -> float:

@@ -146,8 +146,8 @@ class Intake:
         # What is stored by now is to be released as well: that has half of the time that is left.
         rest = time.part(FOR_STORING)
         messages = window.take_back(queues)
-        for indexes in _parts(list(messages), STORED_AT_ONCE):
-            with rest.patiently():
+        with rest.patiently():
+            for indexes in _parts(list(messages), STORED_AT_ONCE):
                 self._store(window, {index: messages[index] for index in indexes}, rest, STORED_AT_ONCE)
 
     def _store(self, window: Window, messages: Mapping[int, Message], time: CallTime, size: int) -> None:

@@ -206,10 +206,11 @@ class Sweeper:
         seen: set[str] = set()
         try:
             for batch in batches(_turned(chosen, now) if isinstance(chosen, list) else chosen):
-                idle = self._idle(batch, now, done) if marked else set()
+                with visits.once():
+                    idle = self._idle(batch, now, done) if marked else set()
                 made = self._visit([queue for queue in batch if queue not in idle], visits, now, time, done)
                 seen |= idle | made
-                if len(idle) + len(made) < len(batch) or (idle and time.is_short(FOR_WAKING)):
+                if len(idle) + len(made) < len(set(batch)) or (idle and time.is_short(FOR_WAKING)):
                     self._count_others([queue for queue in chosen if queue not in seen], now, time, done, marked=marked)
                     break
         finally:

@@ -73,6 +73,10 @@ class Visits:
         self._marked = marked
         self._left: list[QueueVisit] = []
 
+    def once(self) -> AbstractContextManager[None]:
+        """Let the calls made within be tried once: what fails must not delay others."""
+        return self._calls.once()
+
     def make(self, visits: list[QueueVisit]) -> list[QueueVisit]:
         """Make visits; return those that there was time for. Those that are not finished are kept for `again`."""
         with self._calls.once():

@@ -143,7 +143,7 @@ class Enqueue:
             indexes = range(start, start + len(parcel.messages))
             start = indexes.stop
             found = [error for error in map(receipts.failure, indexes) if error is not None]
-            error = parcel.error or _worst(found)
+            error = parcel.error or self._worst(found)
             if parcel.error is not None:
                 self._telemetry.count(names.REJECTED)
             if error is not None:
@@ -151,6 +151,12 @@ class Enqueue:
                 log = self._telemetry.logger.warning if error.retryable else self._telemetry.logger.error
                 log("a record failed", record=parcel.name, failed=len(found) or 1, **told(error))
         return failures
+
+    def _worst(self, errors: list[StreamSortError]) -> StreamSortError | None:
+        """Return the error that decides for a record of several messages: one for which it must come again, if any."""
+        comes_again = (error for error in errors if not self._may_be_set_aside(error))
+        is_of_others = (error for error in errors if not is_own_fault(error))
+        return next(comes_again, next(is_of_others, errors[0] if errors else None))
 
     def _put_for_caller(self, context: Any, messages: list[Any]) -> Receipts:
         """Put, and log what was refused: the caller is told, but need not be there any more."""
@@ -197,8 +203,3 @@ class Enqueue:
             # A metric for each queue would cost more than all the rest: the log has the queues, the metric the sum.
             worst = Counter(result.out_of_order).most_common(MOST_PLACES_LOGGED)
             logger.info("out of order", count=sum(result.out_of_order.values()), queues=dict(worst))
-
-
-def _worst(errors: list[StreamSortError]) -> StreamSortError | None:
-    """The error that decides for a record of several messages: one that a retry may help, if there is one."""
-    return next((error for error in errors if not is_own_fault(error)), errors[0] if errors else None)

@@ -8,7 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote_plus
 
-from stream_sort.aws_lambda.refused_events import RefusedEvent, unwrap
+from stream_sort.aws_lambda.parcels import Parcel
+from stream_sort.aws_lambda.refused_events import RefusedEvent, Wrapping, unwrap
 from stream_sort.cli.interrupts import interrupted_later
 from stream_sort.cli.output import tell
 from stream_sort.core.json_text import loads
@@ -30,7 +31,10 @@ WAIT = 1
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A refused event where it is kept. `id` names it in commands, `handle` in its source."""
+    """A refused event where it is kept. `id` names it in commands, `handle` in its source.
+
+    One that is not `seen` could not be read, and its `event` says why.
+    """
 
     id: str
     source: str
@@ -38,6 +42,7 @@ class Kept:
     event: RefusedEvent
     body: str
     handle: str
+    seen: bool = True
 
 
 class Source(Protocol):
@@ -183,9 +188,8 @@ class BucketSource:
         """See Source."""
         for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket):
             for one in page.get("Contents", ()):
-                if (text := self._text(one["Key"])) is not None:
-                    event = unwrap(text, {}, self.keys)
-                    yield Kept(one["Key"], self.name, one["LastModified"].timestamp(), event, text, one["Key"])
+                if (found := self._found(one["Key"], one["LastModified"].timestamp())) is not None:
+                    yield found
 
     def elsewhere(self) -> int:
         """See Source."""
@@ -195,6 +199,9 @@ class BucketSource:
         """See Source."""
         kept: dict[str, str] = {}
         for one in some:
+            if not one.seen:
+                kept[one.id] = "it cannot be read, so nobody knows what would be lost"
+                continue
             try:
                 self.client.delete_object(Bucket=self.bucket, Key=one.handle)
             except _refusals() as error:
@@ -228,8 +235,18 @@ class BucketSource:
         listed = self.client.list_objects_v2(Bucket=self.bucket, Prefix=key, MaxKeys=1)
         return any(one["Key"] == key for one in listed.get("Contents", ()))
 
+    def _found(self, key: str, since: float) -> Kept | None:
+        """Return what an object holds, or why it cannot be read; None if somebody else has seen to it meanwhile."""
+        try:
+            text = self._text(key)
+        except _refusals() as error:
+            why = InvalidInput(f"it cannot be read now: {error}")
+            event = RefusedEvent(Wrapping.BATCH, "", (Parcel(key, error=why),))
+            return Kept(key, self.name, since, event, "", key, seen=False)
+        return None if text is None else Kept(key, self.name, since, unwrap(text, {}, self.keys), text, key)
+
     def _text(self, key: str) -> str | None:
-        """Return what an object holds; None if somebody else has seen to it meanwhile."""
+        """Return what an object holds; None if it is gone."""
         from botocore.exceptions import ClientError  # noqa: PLC0415  # as all imports of commands
 
         try:

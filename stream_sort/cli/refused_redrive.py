@@ -170,13 +170,18 @@ def _not_deleted(one: Tried, why: str) -> Tried:
 
 
 def _portions(found: Iterable[tuple[Source, Kept]]) -> Iterator[list[tuple[Source, Kept]]]:
+    """Take some at a time; those that came before an error, too."""
     portion: list[tuple[Source, Kept]] = []
     size = 0
-    for pair in found:
-        portion.append(pair)
-        size += len(pair[1].body)
-        if len(portion) == MOST_EVENTS or size > MOST_BYTES:
-            yield portion
-            portion, size = [], 0
+    try:
+        for pair in found:
+            portion.append(pair)
+            size += len(pair[1].body)
+            if len(portion) == MOST_EVENTS or size > MOST_BYTES:
+                yield portion
+                portion, size = [], 0
+    except Exception:
+        yield portion
+        raise
     if portion:
         yield portion

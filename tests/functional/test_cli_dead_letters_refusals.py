@@ -153,6 +153,31 @@ def test_a_batch_that_could_not_be_deleted_from_the_bucket_is_told(dead: DeadLet
     assert redrive()[0]["duplicates"] == 1
 
 
+def test_an_object_of_the_bucket_that_cannot_be_read_stops_no_other_letter(dead: DeadLetters, aws: Answers) -> None:
+    dead.stack.read_kinesis()
+    key = kept_batch(dead, kinesis({"queue": "bob", "seq": 0}))
+    dead.keep({"queue": "ada", "seq": 0})
+    aws["GetObject"] = refuse("GetObject", "InvalidObjectState")
+    assert {one["source"] for one in listed()} == {"EnqueueDeadLetters", "KinesisFailuresBucket"}
+    tried = {one["source"]: one for one in redrive(code=1)}
+    assert tried["EnqueueDeadLetters"]["outcome"] == "stored"
+    left = tried["KinesisFailuresBucket"]
+    assert (left["outcome"], "InvalidObjectState" in left["error"]) == ("left", True)
+    told = Line().run("dead-letters", "discard", key, *WHERE, "--yes", code=1)
+    assert "it cannot be read, so nobody knows what would be lost" in told.stderr
+    del aws["GetObject"]
+    assert redrive()[0]["outcome"] == "stored"
+    assert (dead.read("ada"), dead.read("bob")) == ([0], [0])
+
+
+def test_letters_before_a_bucket_that_cannot_be_listed_are_stored(dead: DeadLetters, aws: Answers) -> None:
+    dead.stack.read_kinesis()
+    dead.keep({"queue": "ada", "seq": 0})
+    aws["ListObjectsV2"] = refuse("ListObjectsV2")
+    Line().run("dead-letters", "redrive", "--all", *WHERE, "--yes", code=1)
+    assert dead.read("ada") == [0]
+
+
 @pytest.mark.parametrize(
     ("operation", "code"),
     [("GetShardIterator", "AccessDeniedException"), ("GetRecords", "ProvisionedThroughputExceededException")],

@@ -143,6 +143,19 @@ def test_i7_a_queue_that_lost_its_cursor_row_holds_up_no_shard(
     assert (json.loads(body), told["error"]) == ({"queue": "lost", "seq": 3}, "CursorLost")
 
 
+@pytest.mark.parametrize("queues", [("lost", "throttled"), ("throttled", "lost")])
+def test_a_record_comes_again_for_a_message_that_may_be_stored_beside_one_of_a_lost_queue(
+    enqueue: Any, sqs: Any, dynamo: Table, queues: tuple[str, str]
+) -> None:
+    StreamSorter(client=dynamo.client, **TUNING).put_many({"queue": "lost", "seq": seq} for seq in range(3))
+    dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "lost"}})
+    for operation in ("BatchExecuteStatement", "PutItem"):
+        dynamo.fail(operation, "throttled")
+    event = kinesis([{"queue": queue, "seq": 3} for queue in queues], {"queue": "good", "seq": 0})
+    assert failed(enqueue(event)) == ["0"]
+    assert kept(sqs) == []
+
+
 def test_a_record_that_may_yet_be_stored_comes_again_where_no_queue_takes_it(
     enqueue: Any, sqs: Any, dynamo: Table
 ) -> None:

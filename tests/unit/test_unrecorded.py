@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import Batch, StoreUnavailable
+from stream_sort import Batch, StoreError, StoreUnavailable
 from stream_sort.core.consumption import Wake
 from tests.consumers import Clerk, Office, ends
 
@@ -33,6 +33,8 @@ class Outage:
         self.down = False
         self.lasts = math.inf
         self.refused = 0
+        self.error: Exception = StoreUnavailable("throttled")
+        self.on_refusal: Callable[[], object] = lambda: None
         consumer._desk = replace(consumer._desk, control=self)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
@@ -40,7 +42,8 @@ class Outage:
             if self.down and name in WRITES:
                 self.refused += 1
                 self.down = self.refused < self.lasts
-                raise StoreUnavailable("throttled")
+                self.on_refusal()
+                raise self.error
             return getattr(self._store, name)(*given, **named)
 
         return call
@@ -114,6 +117,31 @@ def test_a_message_that_was_handled_well_is_not_given_up_for_outages_that_its_pr
     assert run(bank.consumer) == 1
     assert (bank.consumer.dead_letters(), bank.consumer.parked(), bank.consumer.checkpoint("q")) == ([], [], 1)
     assert bank.attempts == [1] * outages
+
+
+def test_a_message_that_was_handled_well_is_not_given_up_for_an_answer_that_nobody_knows() -> None:
+    bank = Bank("q")
+    bank.outage.error = StoreError("PutItem on table 'Control': KMSDisabledException", code="KMSDisabledException")
+    assert ends(bank.run("q")) == ["failed"]
+    bank.office.clock.move(HOUR)
+    bank.recover()
+    assert (process(bank.consumer), bank.consumer.dead_letters()) == (1, [])
+
+
+def test_what_is_left_unrecorded_in_many_queues_does_not_use_up_the_time_of_a_run() -> None:
+    queues = [f"q{number}" for number in range(12)]
+    bank = Bank(*queues)
+    seconds = bank.office.ticks
+
+    def time_out() -> None:
+        seconds[0] += 5.0
+
+    bank.outage.on_refusal = time_out
+    for _ in range(10):
+        seconds[0] = 0.0
+        bank.outage.down = True
+        bank.consumer.process([Wake(queue) for queue in queues], lambda: RUN - seconds[0])
+        assert seconds[0] < RUN, "Lambda would have killed it"
 
 
 def test_a_wake_that_comes_again_does_not_wait_for_a_note_of_its_own_process() -> None:

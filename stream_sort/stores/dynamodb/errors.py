@@ -54,6 +54,7 @@ RETRYABLE_CODES = frozenset(
         "ThrottledException",
         "ThrottlingError",
         "ThrottlingException",
+        "TooManyRequestsException",
         "TransactionConflict",
         "TransactionConflictException",
         "TransactionInProgressException",
@@ -114,7 +115,7 @@ DENIED_CODES = frozenset(
         "UnauthorizedOperation",
     }
 )
-SERVER_ERROR = 500
+TOO_MANY, SERVER_ERROR = 429, 500
 # How operations begin that change nothing.
 READS = ("BatchGet", "Describe", "Get", "List", "Query", "Scan")
 MADE_BY = "Tables of your own are made by sorter.create_tables(), a control table by consumer.create_tables()"
@@ -144,7 +145,7 @@ def is_retryable(error: Exception) -> bool:
         if reasons:
             return reasons <= TRANSIENT_REASONS
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return code_of(error) in RETRYABLE_CODES or int(status) >= SERVER_ERROR
+        return code_of(error) in RETRYABLE_CODES or int(status) == TOO_MANY or int(status) >= SERVER_ERROR
     return isinstance(error, HTTPClientError | NoConnectionError)
 
 
