@@ -154,3 +154,26 @@ def test_where_the_rows_cannot_be_read_at_once_every_queue_is_visited(
     clock.move(60)
     visited, done = visits(sorter)
     assert (len(visited), len(done.waiting), done.failed) == (250, 250, [])
+
+
+def test_a_gap_that_opens_within_one_too_long_to_skip_is_told_as_found(clock: MovableClock) -> None:
+    sorter = StreamSorter.in_memory(clock=clock)
+    for queue in ("a", "other"):
+        sorter.put_many(message(seq, queue) for seq in (0, 1_700_000_000_000))
+    found: list[tuple[str, range]] = []
+    sweeper = Sweeper(sorter, on_gap=lambda event: found.append((event.queue, event.seqs)))
+    sweeper.sweep()
+    found.clear()
+    sorter.put_many(message(seq, "a") for seq in range(2, 10))
+    clock.move(60)
+    sweeper.sweep()
+    assert found == [("a", range(1, 2))]
+
+
+def test_a_queue_that_is_named_twice_keeps_no_other_from_being_swept(clock: MovableClock) -> None:
+    sorter = StreamSorter.in_memory(clock=clock, gap_policy="skip after 10 seconds")
+    sorter.put_many(message(1, queue) for queue in NAMES)
+    clock.move(10)
+    done = Sweeper(sorter).sweep(queues=[NAMES[0], *NAMES])
+    assert done.complete
+    assert {sorter.position(queue) for queue in NAMES} == {1}
