@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from pathlib import Path  # noqa: TC003  # typer reads it
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -58,7 +58,7 @@ def put(
 
     kept = Rejects.of(file, rejects)
     loader = Loader(connection.sorter, kept)
-    began = time.monotonic()
+    began = monotonic()
     try:
         with opened(file) as (source, size), progress(size, loader.loaded) as report:
             loader.load(entries(source, file), report)
@@ -69,9 +69,9 @@ def put(
         raise
     except StreamSortError:
         if loader.loaded.total:
-            _show_loaded(loader, time.monotonic() - began, as_json=as_json)
+            _show_loaded(loader, monotonic() - began, as_json=as_json)
         raise
-    _show_loaded(loader, time.monotonic() - began, as_json=as_json)
+    _show_loaded(loader, monotonic() - began, as_json=as_json)
     if not loader.loaded.total:
         tell(f"{'stdin' if file == '-' else file} holds no message")
     if loader.loaded.refused or loader.loaded.stalled:
@@ -125,7 +125,7 @@ def tail(  # noqa: PLR0913  # each is an option
             typer.echo(json_line(message))
         if once:
             return
-        time.sleep(pause)
+        sleep(pause)
 
 
 def _expect(sorter: Sorter, queue: str, *, once: bool) -> None:

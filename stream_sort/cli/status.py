@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from time import sleep
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -94,7 +94,7 @@ def _looks(connection: Connection, choice: Choice, *, deep: bool, every: float |
         before = now
         if every is None:
             return
-        time.sleep(every)
+        sleep(every)
 
 
 def _print_lines(now: Overview, *, one_line: bool) -> None:

@@ -45,7 +45,7 @@ def test_how_often_to_look_is_a_duration(  # noqa: PLR0913, PLR0917  # two cases
         slept.append(pause)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.time, "sleep", sleep)  # type: ignore[attr-defined]
+    monkeypatch.setattr(module, "sleep", sleep)
     assert desk.run(*words, "--every", text).exit_code == 130
     assert slept == [seconds]
 

@@ -455,7 +455,7 @@ def test_tail_follows_queues_and_those_that_begin_later(
         sorter.put({"queue": "new", "seq": len(naps) - 1})
 
     sorter.put_many({"queue": name, "seq": 0} for name in ("ada", "bob"))
-    monkeypatch.setattr(messages.time, "sleep", nap)
+    monkeypatch.setattr(messages, "sleep", nap)
     told = lines_of(line.run("tail", code=130).stdout)
     assert sorted((str(one["queue"]), one["seq"]) for one in told) == [
         *[("ada", 1), ("ada", 2)],
@@ -480,7 +480,7 @@ def test_tail_tells_of_a_queue_that_is_not_there(line: Line, monkeypatch: pytest
         raise KeyboardInterrupt
 
     assert "queue 'beaa' has no cursor" in line.error("tail", "beaa", "--once")
-    monkeypatch.setattr(messages.time, "sleep", interrupted)
+    monkeypatch.setattr(messages, "sleep", interrupted)
     assert "beaa: there is no such queue yet; it is shown once it begins" in line.run("tail", "beaa", code=130).stderr
 
 
@@ -496,7 +496,7 @@ def test_a_lost_cursor_row_is_no_queue_without_messages(
 
     sorter.put_many({"queue": "ada", "seq": seq} for seq in range(3))
     dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "ada"}})
-    monkeypatch.setattr(messages.time, "sleep", interrupted)
+    monkeypatch.setattr(messages, "sleep", interrupted)
     told = line.error(words[0], "ada", *words[1:])
     assert told.startswith(LOST)
     assert "stream-sort recover ada" in told
@@ -514,7 +514,7 @@ def test_a_cursor_row_that_is_lost_while_tail_follows_it_is_told(
         dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "ada"}})
 
     sorter.put({"queue": "ada", "seq": 0})
-    monkeypatch.setattr(messages.time, "sleep", nap)
+    monkeypatch.setattr(messages, "sleep", nap)
     assert line.error("tail", "ada").startswith(LOST)
 
 
@@ -528,7 +528,7 @@ def test_tail_says_what_was_trimmed_and_goes_on(
         sorter.trim("ada", 7, control_table=None)
 
     sorter.put_many({"queue": "ada", "seq": seq} for seq in range(5))
-    monkeypatch.setattr(messages.time, "sleep", nap)
+    monkeypatch.setattr(messages, "sleep", nap)
     result = line.run("tail", "ada", code=130)
     assert "ada: seqs up to 7 are trimmed" in result.stderr
     assert [one["seq"] for one in lines_of(result.stdout)] == [8, 9]

@@ -318,7 +318,7 @@ def test_status_watched_tells_rates_until_ctrl_c(
         sorter.put({"queue": "ada", "seq": 1})
 
     put("ada", 0)
-    monkeypatch.setattr(status.time, "sleep", nap)
+    monkeypatch.setattr(status, "sleep", nap)
     told = line.run("status", "--watch", "--json", code=130).stdout.splitlines()
     assert [json.loads(one)["lines"][0]["position"] for one in told] == [0, 1]
     assert json.loads(told[1])["lines"][0]["rate"] > 0
