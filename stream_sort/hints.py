@@ -38,16 +38,16 @@ class Hints:
         return self._hints.get(queue)
 
     def remember(self, queue: str, hint: Hint) -> None:
-        """Keep a hint, as the youngest."""
+        """Keep a hint, as the youngest; a new one means that the queue answers."""
         with self._lock:
-            self._failing.pop(queue, None)
-            self._hints.pop(queue, None)
+            if self._hints.pop(queue, None) is not hint:
+                self._failing.pop(queue, None)
             self._hints[queue] = hint
             if len(self._hints) > self._limit:
                 del self._hints[next(iter(self._hints))]
 
     def note_failing(self, queue: str) -> None:
-        """Remember that a queue could not be read or written to; until it is remembered again, it goes last."""
+        """Remember that a queue could not be read or written to; until something new is known of it, it goes last."""
         with self._lock:
             self._failing[queue] = None
             if len(self._failing) > self._limit:

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 FIRST_MOVES, MOVES_A_TURN = 3, 10
 
 
+def out_of_time(queue: str) -> StoreUnavailable:
+    """Return the error of a queue that was neither released nor marked, because others hung until time was short."""
+    return StoreUnavailable(
+        f"queue {queue!r}: not released, because other queues left no time for its turn; what is stored stays stored"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Releaser:
     """Advances queues. Neither one that fails nor one with a long backlog delays another."""
@@ -44,35 +51,43 @@ class Releaser:
     def begin(self, walks: Mapping[str, Walk], hints: Mapping[str, Hint]) -> Reached:
         """Give each queue a first turn, tried once; return what `finish` goes on from."""
         with self.time.once():
-            return self._turn(walks, walks, hints)
+            return self._turn(walks, self.advancer.hints.failing_last(walks), hints, is_first=True)
 
     def finish(self, walks: Mapping[str, Walk], begun: Reached) -> dict[str, Reach | StreamSortError]:
         """Go on with queues that had their first turn, as `release` says."""
         reached = dict(begun)
         pending = [queue for queue, reach in reached.items() if reach is None or isinstance(reach, StoreUnavailable)]
-        while pending and not self.time.is_over():
+        while pending and not self.time.is_over() and self.time.suffices():
             # What fails now is not tried again; what moves on has the deadline anew.
             with self.time.patiently():
-                reached |= self._turn(walks, pending, {})
+                reached |= self._turn(walks, pending, {}, is_first=False)
             pending = [queue for queue in pending if reached[queue] is None]
         return self._settled(walks, reached)
 
-    def _turn(self, walks: Mapping[str, Walk], queues: Iterable[str], hints: Mapping[str, Hint]) -> Reached:
+    def _turn(
+        self, walks: Mapping[str, Walk], queues: Iterable[str], hints: Mapping[str, Hint], *, is_first: bool
+    ) -> Reached:
         """Let each queue make some moves; None for one that has more to release.
 
-        None is tried after one that met a table that is not there: all queues share their tables.
+        None is tried after one that met a table that is not there: all queues share their tables. Nor is one tried that
+        would fail too late if it hung as others did at their first turn, where what fails is tried once.
         """
         wrong: list[StreamSortError] = []
 
         def go_on(queue: str) -> Reach | StreamSortError | None:
             if wrong:
                 return wrong[0]
-            walk = walks[queue]
+            walk, before = walks[queue], self.time.budget.left()
+            if not (self.time.suffices_at_the_end() if is_first else self.time.suffices()):
+                return None if walk.exists else out_of_time(queue)
             end = walk.moves + (MOVES_A_TURN if walk.moves else FIRST_MOVES)
             is_over = lambda: walk.moves >= end or self.time.is_over()  # noqa: E731  # for this turn only
             reach = tried(queue, lambda: self.advancer.go_on(walk, hints.get(queue), is_over))
             if isinstance(reach, WRONG_TABLE):
                 wrong.append(reach)
+            if isinstance(reach, StoreUnavailable) and is_first:
+                self.time.note_hang(before)
+                self.advancer.hints.note_failing(queue)
             return reach
 
         jobs = list(queues)
@@ -92,6 +107,8 @@ class Releaser:
         return done | dict(zip(left, marked, strict=True))
 
     def _leave(self, walks: Mapping[str, Walk], queue: str) -> Reach | StreamSortError:
+        if not self.time.suffices_at_the_end():
+            return out_of_time(queue)
         return tried(queue, partial(self.advancer.leave, walks[queue]))
 
     def _standing(

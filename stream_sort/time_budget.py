@@ -80,6 +80,21 @@ class Turns:
         return answer
 
 
+class Hang:
+    """How long the slowest call took that failed at its first try: another may take as long before it fails."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def note(self, seconds: float) -> None:
+        """Keep how long a call took that failed."""
+        self.seconds = max(self.seconds, seconds)
+
+    def fits(self, left: float) -> bool:
+        """Return True if a call may hang as long and still fail in time, or if none hung so far."""
+        return not self.seconds or left >= self.seconds
+
+
 @dataclass(frozen=True, slots=True)
 class CallTime:
     """How long the calls to the stores may take that one call of a service makes.
@@ -90,6 +105,7 @@ class CallTime:
     budget: TimeBudget = field(default_factory=TimeBudget)
     deadline: float = math.inf
     monotonic: Callable[[], float] = time.monotonic
+    hang: Hang = field(default_factory=Hang)
 
     def is_over(self) -> bool:
         """Return True once nothing is left but the reserve."""
@@ -106,8 +122,21 @@ class CallTime:
     def patiently(self) -> AbstractContextManager[None]:
         """Let the calls made within be retried, all of them together for as long as the deadline, or the budget, is."""
         end = self.monotonic() + self.deadline
-        return time_limit(lambda: min(end - self.monotonic(), self.budget.left()))
+        return time_limit(lambda: min(end - self.monotonic(), self.budget.left() - self.hang.seconds))
 
     def at_the_end(self) -> AbstractContextManager[None]:
         """Let the calls made within use the reserve."""
-        return time_limit(self.budget.left_at_the_end)
+        return time_limit(lambda: self.budget.left_at_the_end() - self.hang.seconds)
+
+    def note_hang(self, before: float) -> None:
+        """Keep how long a call took that failed at its first try; `before` is what the budget had left then."""
+        if self.budget.is_limited:
+            self.hang.note(before - self.budget.left())
+
+    def suffices(self) -> bool:
+        """Return True if a call that may hang as others did can begin."""
+        return self.hang.fits(self.budget.left())
+
+    def suffices_at_the_end(self) -> bool:
+        """Return True if that can begin within the reserve."""
+        return self.hang.fits(self.budget.left_at_the_end())
