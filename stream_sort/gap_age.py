@@ -182,8 +182,9 @@ class GapWalk:
     def _measured_through(self) -> float:
         """Return how far earlier sweeps looked from this position on: what they saw is found again."""
         noted = self._noted()
-        is_here = noted is not None and noted.seqs.start == self._cursor.position + 1
-        return noted.through if noted is not None and noted.through is not None and is_here else -math.inf
+        if noted is None or noted.seqs.start != self._cursor.position + 1:
+            return -math.inf
+        return math.inf if noted.through is None else noted.through
 
     def _noted(self) -> Gap | None:
         noted = self._cursor.gap
@@ -195,12 +196,14 @@ def measured_on(items: ItemStore, cursor: Cursor, gap: Gap, now: float, max_gap:
     if gap.through is None:
         return gap
     since, end = gap.since, gap.through
-    for item in items.arrivals(cursor.queue, end, PAGE).items:
+    page = items.arrivals(cursor.queue, end, PAGE)
+    for item in page.items:
         if item.seq - end - 1 > max_gap >= length(gap.seqs):
-            break
+            # What lies beyond counts for that gap, and not for this one.
+            return replace(gap, since=since, through=None)
         end = item.seq
         since = since if item.is_tombstone else min(since, _arrival(item, now))
-    return replace(gap, since=since, through=end)
+    return replace(gap, since=since, through=end if page.more else None)
 
 
 def _arrival(item: Item, now: float) -> float:

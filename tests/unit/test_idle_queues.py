@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import StreamSorter, Sweep, Sweeper
+from stream_sort.core.gaps import Gap
 from stream_sort.core.message import KeyNames, check_message
 from stream_sort.core.records import Arrival
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tests.unit.faulty import Faulty
 
@@ -98,6 +99,24 @@ def test_a_queue_that_waits_as_before_is_not_visited_and_counted(sorter: StreamS
     visited, done = visits(sorter)
     assert visited == []
     assert (done.looked_at, sorted(done.waiting), done.oldest_gap) == (250, sorted(NAMES), 60.0)
+
+
+@pytest.mark.parametrize(
+    ("stored", "sweeps"),
+    [(range(2, 4_500), 6), ((2, 1_800_000_000_000), 3)],
+    ids=["thousands of messages", "a stray"],
+)
+def test_a_queue_is_idle_once_all_that_waits_behind_its_gap_was_looked_at(
+    sorter: StreamSorter, clock: MovableClock, stored: Iterable[int], sweeps: int
+) -> None:
+    sorter.put_many(message(seq, "behind") for seq in stored)
+    for _ in range(sweeps):
+        clock.move(60)
+        Sweeper(sorter).sweep()
+    assert visits(sorter)[0] == []
+    row = sorter.stores.cursors.get("behind")
+    assert row is not None
+    assert row.gap == Gap(range(2), row.gap.since if row.gap else 0.0)
 
 
 def come(sorter: StreamSorter) -> None:
