@@ -12,8 +12,8 @@ from stream_sort.cli.command_group import CommandGroup
 from stream_sort.cli.connection import Connection, NoConsumers, connected
 from stream_sort.cli.letters import Queue, check_no_consumers
 from stream_sort.cli.moments import duration_of, time_of
-from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_json, say, show_table, tell
-from stream_sort.cli.overview import consumers_of, cursor_rows, lag_of, require_known
+from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, fail, print_json, say, show_table, tell
+from stream_sort.cli.overview import cursor_rows, lag_of, require_known
 from stream_sort.cli.tables import tabled
 from stream_sort.core.consumption import EARLIEST, LATEST
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, shown
@@ -72,15 +72,20 @@ def list_consumers(connection: Connection, *, retired: Retired = False, as_json:
     """
     rows = list(cursor_rows(connection.sorter))
     control = connection.sorter.stores.control(connection.control_table)
-    gone = sorted(control.consumers(retired=True), key=lambda one: one.name) if retired else ()
-    readers = [_reader(connection, one, rows) for one in (*consumers_of(control), *gone)]
+    found = control.readable_consumers()
+    named = sorted(found.rows.values(), key=lambda one: (one.is_retired, one.name))
+    readers = [_reader(connection, one, rows) for one in named if retired or not one.is_retired]
+    for name, error in found.damaged.items():
+        fail(f"consumer {name} is left out: {error}")
     if as_json:
         print_json(readers)
     elif readers:
         columns = ("consumer", "start", "registered", "queues", "behind", "lag", "parked", "dead", "last commit")
         show_table(columns, map(_cells, readers))
-    else:
+    elif not found.damaged:
         say("no consumer is registered; each is when it first runs")
+    if found.damaged:
+        raise typer.Exit(FAILED)
 
 
 @consumers.command()
@@ -150,12 +155,11 @@ def retire(
     Example: stream-sort consumers retire billing --yes
     """
     control = connection.sorter.stores.control(connection.control_table)
-    known = consumers_of(control)
-    found = [one for one in known if one.name == name]
-    if not found:
-        retired = any(one.name == name for one in control.consumers(retired=True))
-        raise ConsumerNotFound(name, [one.name for one in known], retired=retired)
-    there = _reader(connection, found[0], list(cursor_rows(connection.sorter)))
+    known = control.readable_consumers()
+    found = known.named(name)
+    if found is None:
+        raise ConsumerNotFound(name, [one.name for one in known.active()], retired=name in known.rows)
+    there = _reader(connection, found, list(cursor_rows(connection.sorter)))
     lags = f"it lags by {counted(there.lag, 'message')} in {counted(there.behind, 'queue')}" if there.lag else "no lag"
     confirm(f"Retire consumer {name} ({lags}): nothing waits for it any more.", yes)
     connection.consumer(name).retire()

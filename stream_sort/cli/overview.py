@@ -96,7 +96,8 @@ class Progress:
 class Overview:
     """All queues, the worst first, and how many requests it took to see them.
 
-    `settled` is how many queues were in doubt until their items were read; the rest is beyond the bound.
+    `settled` is how many queues were in doubt until their items were read; the rest is beyond the bound. `unreadable`
+    are consumers that are left out, since their registrations cannot be read, each with the error.
     """
 
     at: float
@@ -104,6 +105,7 @@ class Overview:
     lines: tuple[QueueLine, ...]
     requests: int
     settled: int = 0
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -153,7 +155,8 @@ def look(
     chosen = chosen_rows(sorter, choice) if known is None else known
     rows = {row.queue: row for row in chosen.rows}
     control = None if control_table is None else stores.control(control_table)
-    consumers = [] if control is None else consumers_of(control)
+    unreadable: dict[str, StreamSortError] = {}
+    consumers = [] if control is None else consumers_of(control, unreadable)
     found = {} if control is None else {one: _progress(control, one.name, list(rows)) for one in consumers}
     settled = {} if deep else settle(sorter, rows.values(), now)
     at_row = partial(_look_at, sorter, found, settled, now, deep=deep)
@@ -161,7 +164,8 @@ def look(
     lines += [_damaged_line(sorter, queue, error) for queue, error in chosen.damaged.items()]
     names = tuple(one.name for one in consumers)
     ordered = tuple(sorted(lines, key=lambda line: line.trouble))
-    return Overview(now, names, ordered, stores.requests() - before, len(settled))
+    errors = {name: str(error) for name, error in unreadable.items()}
+    return Overview(now, names, ordered, stores.requests() - before, len(settled), errors)
 
 
 def chosen_rows(sorter: Sorter, choice: Choice) -> CursorPage:
@@ -208,9 +212,11 @@ def require_known(sorter: Sorter, queue: str) -> None:
         raise QueueNotFound(queue)
 
 
-def consumers_of(control: ControlStore) -> list[Subscription]:
-    """All consumers, by name."""
-    return sorted(control.consumers(), key=lambda one: one.name)
+def consumers_of(control: ControlStore, unreadable: dict[str, StreamSortError]) -> list[Subscription]:
+    """Return all consumers, by name; those whose registration cannot be read are noted in `unreadable`."""
+    found = control.readable_consumers()
+    unreadable |= found.damaged
+    return sorted(found.active(), key=lambda one: one.name)
 
 
 def lag_of(row: Cursor, consumer: Subscription, checkpoint: Checkpoint | None) -> int:

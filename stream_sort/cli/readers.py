@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stream_sort.cli.connection import Connection
     from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked
     from stream_sort.core.outcomes import QueueState
+    from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
 
 UP_TO_DATE, WORKING, WOKEN, STUCK, PARKED = "up to date", "working", "woken", "stuck", "parked"
@@ -43,13 +44,16 @@ class Reader:
     began_at: float | None = None
 
 
-def readers_of(connection: Connection, state: QueueState) -> Iterator[Reader]:
-    """Look at each consumer of a queue, by name; one more read for each that is behind."""
+def readers_of(connection: Connection, state: QueueState, unreadable: dict[str, StreamSortError]) -> Iterator[Reader]:
+    """Look at each consumer of a queue, by name; one more read for each that is behind.
+
+    Those whose registrations cannot be read are noted in `unreadable`.
+    """
     if connection.control is None:
         return
     sorter = connection.sorter
     control = sorter.stores.control(connection.control)
-    for consumer in consumers_of(control):
+    for consumer in consumers_of(control, unreadable):
         standing = control.standing(consumer.name, state.queue)
         row = standing.cursor or Cursor(state.queue, state.position, state.first_seq)
         there = standing.checkpoint

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stream_sort.cli.readers import Reader
     from stream_sort.core.consumption import DeadLetter, Parked
     from stream_sort.core.outcomes import QueueState
+    from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
 
 SHOWN = 5
@@ -39,7 +40,8 @@ def reason_of(connection: Connection, queue: str) -> Reason:
     """Look at a queue and all its consumers; QueueNotFound if nothing was ever put into it."""
     sorter = connection.sorter
     state = sorter.explain(queue)
-    readers = list(readers_of(connection, state))
+    unreadable: dict[str, StreamSortError] = {}
+    readers = list(readers_of(connection, state, unreadable))
     now = sorter.clock()
     sentences = [*_standing(state, now), *_policy(state, now), *_kept(state), *_search(connection, state)]
     for reader in readers:
@@ -48,6 +50,7 @@ def reason_of(connection: Connection, queue: str) -> Reason:
             why = connection.command("dead", "list", queue, options=["--discarded", "--consumer", reader.name])
             gone = f"{counted(len(reader.discarded), 'message')}: {_places(reader.discarded)}"
             sentences.append(f"Consumer {reader.name!r} discarded {gone}; why: {why}")
+    sentences += [f"Consumer {name!r} could not be looked at: {error}" for name, error in unreadable.items()]
     return Reason(state, readers, sentences, list(_commands(connection, state, readers)))
 
 

@@ -124,6 +124,8 @@ def _table(now: Overview, limit: int, screen: Console, *, deep: bool, summary_fi
     for line in lines:
         if line.error is not None:
             told += f"\n{line.queue}: {line.error}"
+    for name, error in now.unreadable.items():
+        told += f"\nconsumer {name} is left out: {error}"
     rows = [_row(line, now, extras) for line in lines]
     parts = [fitted(columns, rows, screen), Text("\n".join(map(visible, told.split("\n"))))]
     return Group(*(reversed(parts) if summary_first else parts))

@@ -25,6 +25,7 @@ AREA, CONSUMERS = "queues", "consumers"
 ASLEEP = 600.0
 # The sweep runs every minute; so much later a policy should have acted.
 SLACK = 300.0
+REGISTER_AGAIN = "delete that row: the next run of the consumer registers it again, and it goes on from its checkpoints"
 
 
 def check_queues(found: Standings, old_gap: float, connection: Connection) -> Iterator[Finding]:
@@ -43,6 +44,8 @@ def check_consumers(found: Standings, connection: Connection) -> Iterator[Findin
     yield from _ahead(found, connection)
     yield from _parked(found, connection)
     yield from _asleep(found, connection)
+    for name, error in found.unreadable.items():
+        yield fail(CONSUMERS, f"{name!r} could not be looked at: {error}", REGISTER_AGAIN)
     for consumer, page in found.dead.items():
         if page.letters:
             known = "at least " if page.next is not None else ""

@@ -41,7 +41,8 @@ class Standings:
 
     `stuck`: the next seq is stored; `hollow`: the item at the position is not; `ahead`: checkpoints beyond positions;
     `lost`: parked queues without a cursor row; `dead`: the first page of dead letters; `failed`: queues that could not
-    be looked at, or not again, each with the error; `settled`: queues whose rows left a doubt, and what a read showed.
+    be looked at, or not again, each with the error; `settled`: queues whose rows left a doubt, and what a read showed;
+    `unreadable`: consumers whose registrations cannot be read.
     """
 
     now: float
@@ -55,6 +56,7 @@ class Standings:
     dead: Mapping[Subscription, DeadLetterPage] = field(default_factory=dict)
     failed: tuple[tuple[str, StreamSortError], ...] = ()
     settled: Mapping[str, Settled] = field(default_factory=dict)
+    unreadable: Mapping[str, StreamSortError] = field(default_factory=dict)
 
 
 def read_standings(
@@ -66,7 +68,8 @@ def read_standings(
     rows = {row.queue: row for row in cursor_rows(sorter, damaged) if fnmatchcase(row.queue, pattern)}
     taken = sorter.stores.items.taken([slot for row in rows.values() for slot in _asked(row)])
     control = None if connection.control is None else sorter.stores.control(connection.control)
-    known = {} if control is None else _checkpoints(control, rows, damaged)
+    unreadable: dict[str, StreamSortError] = {}
+    known = {} if control is None else _checkpoints(control, rows, damaged, unreadable)
     stuck = [row for row in rows.values() if (row.queue, row.position + 1) in taken]
     if stuck:
         sleep(PAUSE)
@@ -84,6 +87,7 @@ def read_standings(
         {} if control is None else {one: control.dead_letters(one.name) for one in known},
         (*((queue, error) for queue, error in damaged.items() if fnmatchcase(queue, pattern)), *again.failed),
         settle(sorter, rows.values(), now),
+        unreadable,
     )
 
 
@@ -119,10 +123,13 @@ class _SecondLook:
 
 
 def _checkpoints(
-    control: ControlStore, rows: dict[str, Cursor], damaged: dict[str, StreamSortError]
+    control: ControlStore,
+    rows: dict[str, Cursor],
+    damaged: dict[str, StreamSortError],
+    unreadable: dict[str, StreamSortError],
 ) -> dict[Subscription, dict[str, Checkpoint]]:
     """Read the checkpoints of all consumers; a queue of which one cannot be read is noted, and left out of all."""
-    read = {one: control.readable_checkpoints(one.name, list(rows)) for one in consumers_of(control)}
+    read = {one: control.readable_checkpoints(one.name, list(rows)) for one in consumers_of(control, unreadable)}
     for found in read.values():
         damaged |= found.damaged
         for queue in found.damaged:

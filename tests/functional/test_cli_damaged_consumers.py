@@ -1,0 +1,68 @@
+"""One consumer whose registration cannot be read: it is named, and the others are shown."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.functional.operator_desk import OperatorDesk
+
+if TYPE_CHECKING:
+    from stream_sort import StreamSorter
+    from tests.functional.conftest import Table
+
+
+@pytest.fixture
+def desk(sorter: StreamSorter, dynamo: Table) -> OperatorDesk:
+    """Billing reads the queue; somebody has written over the registration of search."""
+    desk = OperatorDesk(sorter)
+    desk.put("ada", 0, 1, 3)
+    desk.deliver("ada")
+    row = {"pk": {"S": "consumers"}, "sk": {"S": "search"}, "start": {"N": "7"}}
+    dynamo.client.put_item(TableName="Control", Item=row)
+    return desk
+
+
+def test_status_shows_the_lag_of_all_other_consumers(desk: OperatorDesk) -> None:
+    done = desk.run("status")
+    assert done.exit_code == 0, done.output
+    assert "lag billing" in done.stdout
+    assert "consumer search is left out: " in done.stdout
+    told = json.loads(desk.run("status", "--json").stdout)
+    assert (told["consumers"], list(told["unreadable"])) == (["billing"], ["search"])
+
+
+def test_explain_tells_of_all_other_consumers(desk: OperatorDesk) -> None:
+    done = desk.run("explain", "ada")
+    assert done.exit_code == 0, done.output
+    assert "Consumer 'search' could not be looked at: " in done.stdout
+    assert "Consumer 'billing' " in done.stdout
+
+
+def test_consumers_list_shows_all_others_and_fails(desk: OperatorDesk) -> None:
+    done = desk.run("consumers", "list")
+    assert done.exit_code == 1, done.output
+    assert "billing" in done.stdout
+    assert "consumer search is left out: " in done.stderr
+
+
+def test_another_consumer_can_be_retired(desk: OperatorDesk) -> None:
+    done = desk.run("consumers", "retire", "billing", "--yes")
+    assert (done.exit_code, done.stdout) == (0, "retired: billing\n"), done.output
+
+
+def test_doctor_names_it_and_goes_on(desk: OperatorDesk) -> None:
+    told = json.loads(desk.run("doctor", "--json").stdout)["findings"]
+    (found,) = [one for one in told if "'search' could not be looked at" in one["text"]]
+    assert (found["level"], found["area"]) == ("FAIL", "consumers")
+    assert "registers it again" in found["remedy"]
+    assert "queues" in {one["area"] for one in told}
+
+
+def test_its_next_run_registers_it_again_once_its_row_is_deleted(desk: OperatorDesk, dynamo: Table) -> None:
+    key = {"pk": {"S": "consumers"}, "sk": {"S": "search"}}
+    dynamo.client.delete_item(TableName="Control", Key=key)
+    desk.hire("park", "search").catch_up("ada")
+    assert json.loads(desk.run("status", "--json").stdout)["lines"][0]["lag"] == {"billing": 0, "search": 0}
