@@ -195,6 +195,7 @@ class Consumer:
         ConsumerActive, and nothing is changed, if it committed there within 5 minutes, unless forced. What lies
         between comes again, `batch.replayed` if this consumer has had it, or is passed over; a queue that was parked is
         so no longer, dead letters stay. What fails in one queue is its outcome, and keeps no other from being reset.
+        All rows are read before anything is changed, and one that cannot be is an error: name the other queues.
         """
         resetter = Resetter(self._desk)
         time = time_of(to_time, by_duration, self._desk.clock())

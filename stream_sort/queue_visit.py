@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.core.gaps import Gap, GapEvent, GapEventKind, length, rest_of, runs_of
 from stream_sort.core.records import Tombstones
-from stream_sort.gap_age import GapWalk, measured_on
+from stream_sort.gap_age import PAGE, GapWalk, measured_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -200,7 +200,7 @@ class QueueVisit:
     def _slots(self, seqs: range) -> Iterator[Item]:
         after, more = seqs.start - 1, True
         while more and after < seqs.stop - 1:
-            page = self._items.arrivals(self.queue, after, seqs.stop - 1 - after)
+            page = self._items.arrivals(self.queue, after, min(PAGE, seqs.stop - 1 - after))
             for slot in page.items:
                 if slot.seq >= seqs.stop:
                     return
@@ -325,8 +325,8 @@ class QueueVisit:
             return []
         given_up = [event.seqs for event in self.done.events if event.kind is GapEventKind.GIVEN_UP]
         told = {seq for seqs in given_up for seq in seqs if seq in before.seqs}
-        may_be_filled = self._is_due(before, self._policy(cursor)) and not self._is_too_long(before)
-        filled = set(self._filled(before)) if may_be_filled and len(told) < length(before.seqs) else set()
+        may_be_filled = self._is_due(before, self._policy(cursor)) and len(told) < length(before.seqs)
+        filled = set(self._filled(before)) if may_be_filled else set()
         runs = {
             GapEventKind.GIVEN_UP: runs_of(sorted(filled - told)),
             GapEventKind.CLOSED: rest_of(before.seqs, runs_of(sorted(filled | told))),

@@ -388,6 +388,31 @@ def test_what_came_of_a_gap_that_was_given_up_in_part_is_closed(
     assert (names(listener), sorter.position("q")) == (told, 250)
 
 
+def test_what_sweeps_gave_up_of_a_gap_that_was_too_long_when_it_was_found_is_not_closed(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorter.set_policy("q", skip_after=30)
+    put(sorter, 0, 15_000)
+    sweeper.sweep()
+    put(sorter, 7_000)
+    clock.move(60)
+
+    def killed(*_: Any) -> Any:
+        raise Killed
+
+    with monkeypatch.context() as death:
+        death.setattr(sorter.stores.cursors, "move", killed)
+        with pytest.raises(Killed):
+            sweeper.sweep()
+    sweeper.sweep()
+    told = dict.fromkeys(names(listener))
+    assert ("found", range(1, 15_000)) in told
+    closed = [seqs for kind, seqs in told if kind == "closed"]
+    given_up = {seq for kind, seqs in told if kind == "given_up" for seq in seqs}
+    assert (closed, sorter.position("q")) == ([range(7_000, 7_001)], 15_000)
+    assert given_up == set(range(1, 15_000)) - {7_000}
+
+
 def test_a_closed_gap_that_no_policy_can_have_given_up_costs_no_read(
     sorter: StreamSorter, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
