@@ -6,7 +6,7 @@ import json
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
-from stream_sort.local.sam import STACK
+from stream_sort.local.settlement import STACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

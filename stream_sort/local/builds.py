@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Beside what `make build` makes; `make clean` removes both.
 KEPT = Path(".aws-sam", "local")
+# What the template calls it; so is its folder.
+LAYER = "StreamSortLayer"
 
 
 def build(sam: Sam, sources: str, report: Callable[[str], None]) -> None:
@@ -36,7 +38,16 @@ def build(sam: Sam, sources: str, report: Callable[[str], None]) -> None:
             report("building the layer and the functions (sam build)")
             made = _build_anew(sam, made)
         shutil.rmtree(sam.build_dir, ignore_errors=True)
-        shutil.copytree(made, sam.build_dir)
+        # The layer is large, and nobody changes it; into a function's folder a handler may be put.
+        shutil.copytree(made, sam.build_dir, copy_function=_link_layer)
+
+
+def _link_layer(source: str, target: str) -> None:
+    if LAYER in Path(source).parts:
+        with suppress(OSError):
+            os.link(source, target)
+            return
+    shutil.copy2(source, target)
 
 
 def _build_anew(sam: Sam, made: Path) -> Path:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from stream_sort.local.amends import make_amends
@@ -11,18 +13,21 @@ from stream_sort.local.builds import build
 from stream_sort.local.parameters import known_parameters
 from stream_sort.local.process_code import ProcessCode, put_code
 from stream_sort.local.project import HandlerFile, project_root
-from stream_sort.local.sam import PYTHON, STACK, Sam
-from stream_sort.local.settlement import settle
+from stream_sort.local.sam import PYTHON, Sam
+from stream_sort.local.settlement import create_or_update, deployed_outputs, settle
 from stream_sort.local.sources import fingerprint
+from stream_sort.local.zips import zipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from stream_sort.local.ministack import MiniStack
     from stream_sort.local.record import Record
 
 BUCKET = "stream-sort-artifacts"
+# Where the template that was built names a folder beside it.
+CODE = re.compile(r"^( *(?:CodeUri|ContentUri): )(\w+)$", re.MULTILINE)
 # Six minutes, right in AWS, would be a long time to wait for what a killed function left.
 LOCAL_PARAMETERS = {"VisibilityTimeout": "15", "RetryVisibilityTimeout": "15", "PythonRuntime": f"python{PYTHON}"}
 
@@ -32,7 +37,7 @@ def deploy(
 ) -> Record:
     """Bring the stack to what the record says, perhaps from what `before` says; return what came of it.
 
-    Sam builds and deploys only if a source has changed: handlers and parameters are changed without it.
+    It is built and deployed only if a source has changed: handlers and parameters are changed without that.
     """
     sources = fingerprint(project_root())
     file = HandlerFile.parse(record.handler) if record.handler else None
@@ -40,16 +45,16 @@ def deploy(
     parameters = usual_parameters() | record.parameters | ({"Handler": file.reference} if file else {})
     code = ProcessCode.of(home)
     if before is None or before.sources != sources or not code.is_built:
-        sam = Sam(project_root(), home / "build", aws.url, home / "sam.log")
+        sam = Sam(project_root(), home / "build", home / "sam.log")
         build(sam, sources, report)
         code.put_handler(file)
-        _deploy(sam, aws, parameters, report)
-    # After sam, too: what was put in without it may have hidden from sam that the code is another one.
+        report("deploying template.yaml")
+        create_or_update(aws, upload(aws, sam.build_dir), parameters)
     is_other = before is not None and (before.sources, before.digest) != (sources, digest)
     # Tried before anything is changed, and put in when nothing can be refused any more.
     packed = code.packed(file) if is_other else b""
     deployed = settle(aws, parameters, report)
-    outputs = _read_outputs(aws)
+    outputs = deployed_outputs(aws)
     if is_other:
         report("putting in the handler" if file else "putting in the code of process")
         put_code(aws, outputs["ProcessFunction"], packed)
@@ -72,15 +77,18 @@ def usual_parameters() -> dict[str, str]:
     return {name: parameter.default for name, parameter in known_parameters().items()} | LOCAL_PARAMETERS
 
 
-def _deploy(sam: Sam, aws: MiniStack, parameters: Mapping[str, str], report: Callable[[str], None]) -> None:
-    report("deploying template.yaml (sam deploy)")
+def upload(aws: MiniStack, build: Path) -> str:
+    """Put what was built into a bucket, as `sam deploy` does; return the URL of the template that names it there."""
     with closing(aws.client("s3")) as s3:
-        # Not sam's --resolve-s3: it makes the bucket by a stack of its own, and waits long for that.
         s3.create_bucket(Bucket=BUCKET)
-    sam.deploy(BUCKET, parameters)
 
+        def put(name: str, content: bytes) -> str:
+            key = f"{sha256(content).hexdigest()}-{name}"
+            s3.put_object(Bucket=BUCKET, Key=key, Body=content)
+            return key
 
-def _read_outputs(aws: MiniStack) -> dict[str, str]:
-    with closing(aws.client("cloudformation")) as client:
-        (stack,) = client.describe_stacks(StackName=STACK)["Stacks"]
-    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+        def put_folder(found: re.Match[str]) -> str:
+            return f"{found[1]}s3://{BUCKET}/{put(f'{found[2]}.zip', zipped(build / found[2]))}"
+
+        template = CODE.sub(put_folder, (build / "template.yaml").read_text(encoding="utf-8"))
+        return f"{aws.url}/{BUCKET}/{put('template.yaml', template.encode())}"

@@ -10,7 +10,7 @@ from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.init_errors import init_errors
 from stream_sort.local.log_keeper import PAGE, all_events
 from stream_sort.local.readable_logs import LogLine
-from stream_sort.local.sam import STACK
+from stream_sort.local.settlement import STACK
 
 if TYPE_CHECKING:
     from pathlib import Path

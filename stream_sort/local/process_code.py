@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from contextlib import closing
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import LocalStackFailed
 from stream_sort.local.handler_trial import try_handler
+from stream_sort.local.zips import zipped
 
 if TYPE_CHECKING:
     from stream_sort.local.ministack import MiniStack
     from stream_sort.local.project import HandlerFile
 
-# What a zip file can hold for a time, whoever builds it.
-LONG_AGO = (1980, 1, 1, 0, 0, 0)
-
 
 @dataclass(frozen=True, slots=True)
 class ProcessCode:
-    """The folders of one build: `built` is what sam deploys, `plain` the same before a handler was put in."""
+    """The folders of one build: `built` is what is deployed, `plain` the same before a handler was put in."""
 
     built: Path
     plain: Path
@@ -58,7 +54,7 @@ class ProcessCode:
             if file is not None:
                 file.copy_to(folder)
                 try_handler(file, bare=[folder, self.layer])
-            return _zipped(folder)
+            return zipped(folder)
 
 
 def put_code(aws: MiniStack, function: str, packed: bytes) -> None:
@@ -72,14 +68,3 @@ def put_code(aws: MiniStack, function: str, packed: bytes) -> None:
             client.get_waiter("function_updated_v2").wait(FunctionName=function, WaiterConfig=often)
         except (BotoCoreError, ClientError) as error:
             raise LocalStackFailed(f"the local AWS did not take the code of process: {error}") from error
-
-
-def _zipped(folder: Path) -> bytes:
-    packed = BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                entry = zipfile.ZipInfo(str(path.relative_to(folder)), LONG_AGO)
-                entry.external_attr = 0o644 << 16
-                file.writestr(entry, path.read_bytes())
-    return packed.getvalue()

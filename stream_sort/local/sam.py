@@ -1,4 +1,4 @@
-"""Run the SAM command line against the local AWS: build the functions and the layer, deploy the template."""
+"""Run the SAM command line: build the functions and the layer, as they are built for AWS."""
 
 from __future__ import annotations
 
@@ -9,27 +9,21 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stream_sort.errors import LocalStackFailed
-from stream_sort.local.tools import REGION, environment, tool
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from stream_sort.local.tools import environment, tool
 
 VERSION = "1.170.0"
-STACK = "stream-sort"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 LOG_TAIL = 25
 
 
 @dataclass(frozen=True, slots=True)
 class Sam:
-    """SAM for one project and one local AWS; what it writes goes to `log`. Ends with whoever runs it."""
+    """SAM for one project; what it writes goes to `log`. Ends with whoever runs it."""
 
     root: Path
     build_dir: Path
-    endpoint: str
     log: Path
 
     def build(self) -> None:
@@ -40,16 +34,6 @@ class Sam:
             # Otherwise the whole folder is copied first, virtual environments included.
             "--build-in-source",
             *("--parameter-overrides", f"PythonRuntime=python{PYTHON}"),
-        )
-
-    def deploy(self, bucket: str, parameters: Mapping[str, str]) -> None:
-        """Deploy what was built, through a bucket, as a new stack or over the one there is."""
-        self._run(
-            "deploy",
-            *("--template-file", str(self.build_dir / "template.yaml"), "--stack-name", STACK, "--region", REGION),
-            *("--s3-bucket", bucket, "--capabilities", "CAPABILITY_IAM", "--no-progressbar"),
-            *("--no-confirm-changeset", "--no-fail-on-empty-changeset"),
-            *("--parameter-overrides", *(f'{name}="{value}"' for name, value in parameters.items())),
         )
 
     def _run(self, *words: str) -> None:
@@ -80,12 +64,10 @@ class Sam:
         base = environment()
         return {
             **base,
-            "AWS_ENDPOINT_URL": self.endpoint,
             # sam leaves its temporary files behind; here they go when the stack goes.
             "TMPDIR": str(self.log.parent),
             # sam build wants a Python of the functions' version: this one; so does the layer's bytecode.
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), base.get("PATH", os.defpath)]),
             "LAMBDA_PYTHON": PYTHON,
             "SAM_CLI_TELEMETRY": "0",
-            "SAM_CLI_POLL_DELAY": "0.5",
         }

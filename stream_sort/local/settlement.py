@@ -1,7 +1,6 @@
-"""Bring the parameters of the deployed stack to what was asked for, and read them back.
+"""Bring the stack and its parameters to what was asked for, and read them back.
 
-MiniStack's change sets do not evaluate conditions: if a parameter only switches resources, `sam deploy` finds "no
-changes". An update without a change set evaluates them.
+Without change sets: those of MiniStack do not evaluate conditions, so that one which only switches resources is empty.
 """
 
 from __future__ import annotations
@@ -11,15 +10,18 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import LocalStackFailed
-from stream_sort.local.sam import STACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stream_sort.local.ministack import MiniStack
 
+STACK = "stream-sort"
 POLL = 0.1
 CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
+# CloudFormation's answer to the same template and parameters: a source can change and what is built of it not.
+NOTHING_TO_DO = "No updates are to be performed."
+DONE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 NEXT_STEP = "To have it on a new stack: local down, which throws away all messages, then local up"
 
 
@@ -27,6 +29,32 @@ def deployed_parameters(aws: MiniStack) -> dict[str, str]:
     """Read the parameters that the stack has now."""
     with closing(aws.client("cloudformation")) as client:
         return _parameters(_stack(client))
+
+
+def deployed_outputs(aws: MiniStack) -> dict[str, str]:
+    """Read the outputs that the stack has now."""
+    with closing(aws.client("cloudformation")) as client:
+        return {one["OutputKey"]: one["OutputValue"] for one in _stack(client)["Outputs"]}
+
+
+def create_or_update(aws: MiniStack, template_url: str, parameters: Mapping[str, str]) -> None:
+    """Deploy a template as a new stack, or over the one there is; LocalStackFailed says what went wrong."""
+    with closing(aws.client("cloudformation")) as client:
+        is_there = any(one["StackName"] == STACK for one in client.describe_stacks()["Stacks"])
+        deploy = client.update_stack if is_there else client.create_stack
+        try:
+            deploy(StackName=STACK, TemplateURL=template_url, Parameters=_given(parameters), Capabilities=CAPABILITIES)
+        except client.exceptions.ClientError as error:
+            if _message(error) == NOTHING_TO_DO:
+                return
+            raise LocalStackFailed(f"the local AWS refuses template.yaml: {_message(error)}") from error
+        stack = _finished(client)
+        if stack["StackStatus"] not in DONE:
+            events = client.describe_stack_events(StackName=STACK)["StackEvents"]
+            failed = [one for one in events if one["ResourceStatus"].endswith("FAILED")]
+            lines = [f"    {one['LogicalResourceId']}: {one.get('ResourceStatusReason')}" for one in failed]
+            told = "\n".join([f"template.yaml was not deployed: {stack['StackStatus']}", *lines])
+            raise LocalStackFailed(told)
 
 
 def settle(aws: MiniStack, wanted: Mapping[str, str], report: Callable[[str], None]) -> dict[str, str]:
@@ -51,14 +79,27 @@ def settle(aws: MiniStack, wanted: Mapping[str, str], report: Callable[[str], No
 
 def _update(client: Any, values: Mapping[str, str], changes: str) -> None:
     """Deploy the template that is there with other parameters, and wait until that is over."""
-    given = [{"ParameterKey": name, "ParameterValue": value} for name, value in values.items()]
+    given = _given(values)
     try:
         client.update_stack(StackName=STACK, UsePreviousTemplate=True, Parameters=given, Capabilities=CAPABILITIES)
     except client.exceptions.ClientError as error:
-        told = error.response["Error"]["Message"]
-        raise LocalStackFailed(f"the local AWS refuses {changes}: {told}. {NEXT_STEP}") from error
-    while _stack(client)["StackStatus"].endswith("IN_PROGRESS"):
+        raise LocalStackFailed(f"the local AWS refuses {changes}: {_message(error)}. {NEXT_STEP}") from error
+    _finished(client)
+
+
+def _given(parameters: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
+
+
+def _message(error: Any) -> str:
+    return str(error.response["Error"]["Message"])
+
+
+def _finished(client: Any) -> Any:
+    """Wait until the stack is what it will be."""
+    while (stack := _stack(client))["StackStatus"].endswith("IN_PROGRESS"):
         time.sleep(POLL)
+    return stack
 
 
 def _differences(deployed: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, tuple[str | None, str]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.local.sam import STACK
+from stream_sort.local.settlement import STACK
 from stream_sort.local.stack import LocalStack
 from stream_sort.local.tools import environment
 from stream_sort.watcher import PATIENCE

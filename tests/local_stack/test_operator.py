@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stream_sort.cli.app import app as command
-from stream_sort.local.sam import STACK
+from stream_sort.local.settlement import STACK
 from stream_sort.local.stack import LocalStack
 from stream_sort.local.tools import ACCESS_KEY, REGION
 from tests.local_stack.app import App, eventually

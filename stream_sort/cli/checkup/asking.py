@@ -43,7 +43,7 @@ class Aws:
     @property
     def stack(self) -> str:
         """What CloudFormation calls the stack of the connection; empty if there is none."""
-        from stream_sort.local.sam import STACK  # noqa: PLC0415  # as all imports of commands
+        from stream_sort.local.settlement import STACK  # noqa: PLC0415  # as all imports of commands
 
         return STACK if self.is_local else self.connection.stack.name
 
