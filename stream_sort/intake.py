@@ -112,10 +112,11 @@ class Intake:
                 window.outcomes[index] = refusal or window.outcomes[index]
 
     def windows(self, documents: Iterable[Any], length: int) -> Iterator[Window]:
-        """Cut a stream of messages into windows, lazily: bounded in number, in bytes and in time."""
-        window = Window(self.clock())
+        """Cut a stream of messages into windows, lazily: bounded in number, in bytes and in what the source takes."""
+        window = Window()
         source = iter(documents)
         while True:
+            asked = self.clock()
             try:
                 document = next(source)
             except StopIteration:
@@ -124,11 +125,11 @@ class Intake:
                 # What the source gave before it broke is stored all the same.
                 yield window
                 raise
+            window.waited += self.clock() - asked
             self._admit(window, document)
-            aged = self.clock() - window.opened_at >= WINDOW_SECONDS
-            if len(window.given) >= length or window.size >= WINDOW_BYTES or aged:
+            if len(window.given) >= length or window.size >= WINDOW_BYTES or window.waited >= WINDOW_SECONDS:
                 yield window
-                window = Window(self.clock())
+                window = Window()
         yield window
 
     def store_window(self, window: Window, queues: Collection[str], time: CallTime) -> None:

@@ -133,7 +133,9 @@ class Sorter:
     def put_many(self, messages: Iterable[dict[str, Any]], time_left: Callable[[], float] | None = None) -> PutResult:
         """Store many messages of any queues and release what they make contiguous.
 
-        Takes any iterable, lazily, in windows; each window is stored and released before the next is pulled.
+        Takes any iterable, lazily, in windows; each window is stored and released before the next is pulled. With
+        `time_left` it is only stored before that, and what takes long comes when all are stored, or 8 MB of them, or
+        their source is slow.
         A bad or not stored message is in `.rejected` with its error and affects no other one. Errors that no
         message can escape (no table, no permission) are raised, after what is stored was released or marked.
 
@@ -145,20 +147,20 @@ class Sorter:
             raise InvalidInput("put_many takes an iterable of messages; use put for a single one")
         result = PutResult()
         batch = BatchPut(self._intake, self._advancer, self._in_flight, self._call_time(time_left))
-        for window in self._intake.windows(messages, self._options.window):
-            self._check_items(window)
-            batch.put(window, result)
+        batch.put(self._windows(messages), result)
         if result.conflicts and self._options.raise_conflicts:
             first = result.conflicts[0]
             keys = self._options.keys
             raise SequenceConflict(first[keys.queue], first[keys.seq], result=result)
         return result
 
-    def _check_items(self, window: Window) -> None:
+    def _windows(self, messages: Iterable[dict[str, Any]]) -> Iterator[Window]:
         """Meet a wrong items table before each queue's cursor row is read; a single queue soon meets it itself."""
-        queues = window.seqs()
-        if len(queues) > 1:
-            self._stores.check_items(next(iter(queues)))
+        for window in self._intake.windows(messages, self._options.window):
+            queues = window.seqs()
+            if len(queues) > 1:
+                self._stores.check_items(next(iter(queues)))
+            yield window
 
     def advance(self, queue: str) -> Advance:
         """Release what is contiguous; for when a writer died, or items were written by other means."""

@@ -21,10 +21,13 @@ Outcome = Status | StreamSortError
 
 @dataclass(slots=True)
 class Window:
-    """Messages that are stored together: what was given, what was taken from it, and what became of each."""
+    """Messages that are stored together: what was given, what was taken from it, and what became of each.
 
-    opened_at: float
+    `waited` is how long their source took to give them, in seconds.
+    """
+
     size: int = 0
+    waited: float = 0.0
     given: list[Any] = field(default_factory=list)
     messages: dict[int, Message] = field(default_factory=dict)
     outcomes: dict[int, Outcome] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from stream_sort.cli.choice import counted
 from stream_sort.cli.loading import CONFLICT
 from stream_sort.cli.stream_places import PlaceUnreadable, kinesis_records, table_queues
 from stream_sort.core.outcomes import Status
+from stream_sort.core.withdrawal import is_kept_aside
 from stream_sort.errors import InvalidInput, StreamSortError
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ class Redrive:
             # Those of the cursor table were wakes of queues that have a row: the sweep has woken whoever lagged.
             return Tried(kept.id, kept.source, LEFT, error=MISSED) if is_items else Tried(kept.id, kept.source, WOKEN)
         failed: list[str] = []
-        for queue in queues:
+        # What was withdrawn is kept in the items table, too, and is no queue.
+        for queue in (queue for queue in queues if not is_kept_aside(queue)):
             try:
                 sorter.advance(queue) if is_items else sorter.nudge(queue)
             except StreamSortError as error:

@@ -279,6 +279,20 @@ def test_a_new_queue_that_advance_missed_is_released_by_a_redrive(dead: DeadLett
     assert dead.visible("StreamFailures") == []
 
 
+def test_a_withdrawal_among_the_records_that_advance_missed_is_no_queue(dead: DeadLetters) -> None:
+    stack = dead.stack
+    stray = 1_700_000_000_000
+    stack.sorter.put_many([{"queue": "ivy", "seq": 0}, {"queue": "ivy", "seq": stray}])
+    stack.sorter.withdraw("ivy", stray, "a time in place of a seq")
+    item = {"queue": {"S": "eve"}, "seq": {"N": "0"}, "text": {"S": "written past us"}}
+    stack.client("dynamodb").put_item(TableName="Items", Item=item)
+    arn, shard, numbers = records_of(stack, "Items")
+    dead.keep(place(arn, numbers[0], numbers[-1], "DDBStream", shard), "StreamFailures")
+    assert redrive()[0]["outcome"] == "woken"
+    assert stack.sorter.position("eve") == 0
+    assert dead.visible("StreamFailures") == []
+
+
 def test_a_place_of_the_cursor_stream_wakes_its_queues_or_is_done_once_the_sweep_had_its_time(
     dead: DeadLetters,
 ) -> None:

@@ -11,12 +11,13 @@ from stream_sort.advancer import Reach
 from stream_sort.batch_put import BatchPut
 from stream_sort.core.message import KeyNames, check_message
 from stream_sort.core.records import Arrival
+from stream_sort.ports.time_limit import seconds_left
 from stream_sort.time_budget import CallTime, TimeBudget
 from tests.unit.faulty import THROTTLE, refusal
 from tests.unit.queues import message, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.unit.faulty import Faulty
 
@@ -85,8 +86,7 @@ def test_i7_failing_queues_share_one_deadline_without_a_time_limit_as_well(clien
     batch = BatchPut(sorter._intake, sorter._advancer, sorter.in_flight, time)
     fail(client, "get_item", BAD)
     result = PutResult()
-    for window in sorter._intake.windows([message(0, queue) for queue in BAD], 100):
-        batch.put(window, result)
+    batch.put(sorter._intake.windows([message(0, queue) for queue in BAD], 100), result)
     assert len(result.rejected) == len(BAD)
     # Each of them had five seconds of its own before.
     assert watch.now < 10
@@ -291,7 +291,10 @@ def test_what_comes_when_the_time_is_over_is_not_stored_and_told_so(watch: Stopw
         yield message(3, "r")
 
     result = sorter.put_many(documents(), time_left=watch.left)
-    assert (result.accepted, sorter.position("q")) == (2, 1)
+    # To release comes last, and then there was no time left.
+    assert (result.accepted, result.unreleased) == (2, ["q"])
+    Sweeper(sorter).sweep()
+    assert sorter.position("q") == 1
     assert [error.retryable for _, error in result.rejected] == [True, False, True]
     assert sorter.stores.items.highest("r") is None
     assert sorter.stores.items.highest("q") == 1
@@ -394,6 +397,88 @@ def test_queues_are_advanced_side_by_side_in_the_time_there_is(watch: Stopwatch)
     assert (sorter.position("q"), sorter.position("r")) == (49_999, 49_999)
 
 
+@pytest.mark.parametrize("many", [998, 999, 20_000])
+def test_i7_a_backlog_delays_the_store_of_no_message_however_many_are_put_at_once(watch: Stopwatch, many: int) -> None:
+    sorter = backlog(50_000)
+    slow(sorter, "move", 1.0, watch)
+    messages = [message(0), *(message(seq, "other") for seq in range(many)), message(0, "healthy")]
+    result = sorter.put_many(messages, time_left=watch.left)
+    assert result.accepted == len(messages)
+    assert "q" in result.unreleased
+    assert watch.now < watch.whole
+
+
+def test_i7_queues_that_fail_in_any_step_keep_no_message_out_however_many_are_put_at_once(watch: Stopwatch) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+    items, cursors = sorter.stores.items, sorter.stores.cursors
+    get, put_many, move = cursors.get, items.put_many, cursors.move
+
+    def refuse() -> StoreUnavailable:
+        # As the DynamoDB stores do: tried again while there is time.
+        watch.sleep(max(0.0, min(10.0, seconds_left())) + 0.005)
+        return StoreUnavailable("throttled")
+
+    def failing_get(queue: str) -> Any:
+        if queue.startswith("begin"):
+            raise refuse()
+        return get(queue)
+
+    def failing_put(arrivals: Any, now: float) -> Any:
+        healthy = [one for one in arrivals if not one.message.queue.startswith("store")]
+        answers = iter(put_many(healthy, now))
+        error = refuse() if len(healthy) < len(arrivals) else None
+        return [next(answers) if one in healthy else error for one in arrivals]
+
+    def failing_move(row: Any, *rest: Any) -> Any:
+        if row.queue.startswith("move"):
+            raise refuse()
+        return move(row, *rest)
+
+    cursors.get, items.put_many, cursors.move = failing_get, failing_put, failing_move  # type: ignore[method-assign]
+    queues = [f"{step}{number}" for number in range(8) for step in ("begin", "store", "move")]
+    bad = [message(seq, queue) for queue in queues for seq in range(50)]
+    sorter.put_many([*bad, message(0, "healthy")], time_left=watch.left)
+    assert sorter.slot("healthy", 0) is not None
+    assert watch.now < watch.whole
+
+
+def test_messages_that_a_slow_source_gave_are_released_while_it_goes_on() -> None:
+    now = 0.0
+    sorter = StreamSorter.in_memory(clock=lambda: now)
+    positions: list[int] = []
+
+    def slowly() -> Iterator[dict[str, Any]]:
+        nonlocal now
+        for seq in range(6):
+            now += 0.5
+            positions.append(sorter.position("q"))
+            yield message(seq)
+
+    sorter.put_many(slowly(), time_left=lambda: 1_000.0)
+    assert positions == [-1, -1, 1, 1, 3, 3]
+
+
+def test_messages_in_order_are_not_out_of_order_though_they_are_put_in_several_windows(watch: Stopwatch) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1, window=2, max_advance=1)
+    seqs = [*range(20), 25, 24]
+    result = sorter.put_many([message(seq) for seq in seqs], time_left=watch.left)
+    assert (result.accepted, result.out_of_order) == (22, {"q": 1})
+    assert result.advances[0].released == sorter.position("q") + 1 == 20
+
+
+def test_what_was_stored_before_a_source_broke_is_released(watch: Stopwatch) -> None:
+    sorter = backlog(10_000)
+
+    def breaking() -> Iterator[dict[str, Any]]:
+        yield from (message(seq, "other") for seq in range(1_500))
+        yield message(0)
+        raise OSError("the source broke")
+
+    with pytest.raises(OSError, match="the source broke"):
+        sorter.put_many(breaking(), time_left=watch.left)
+    assert (sorter.position("other"), sorter.position("q")) == (1_499, 9_999)
+
+
 @pytest.mark.parametrize(("over", "unreleased"), [({1, 2}, ["q"]), ({1}, []), ({2}, ["q"])])
 def test_a_queue_is_listed_once_as_unreleased_however_many_windows_and_not_if_the_last_released_it(
     over: set[int], unreleased: list[str]
@@ -415,5 +500,5 @@ def test_a_queue_is_listed_once_as_unreleased_however_many_windows_and_not_if_th
     result = PutResult()
     for window in sorter._intake.windows([message(0), message(1)], 1):
         is_over = False
-        batch.put(window, result)
+        batch.put([window], result)
     assert (result.accepted, result.unreleased) == (2, unreleased)
