@@ -59,15 +59,25 @@ def no_handler(batch: Batch) -> None:
 def verdict_of(handler: Handler, batch: Batch) -> Verdict:
     """Call the handler. None means that all is done, an int is the last seq done; anything else is a failure.
 
-    The handler gets a batch of its own: whatever it does to that, the one given here is as it was.
+    The handler gets a batch of its own: whatever it does to that, the one given here is as it was. What it answers or
+    raises is of a stranger's class: if reading it raises, that is a failure of the handler, too.
     """
-    verdict = _called(handler, batch)
-    if verdict.done == batch.after:
-        return verdict
     try:
-        return replace(verdict, effects=taken_from(batch.transaction))
+        return _judged(_called(handler, batch), batch)
     except HandlerProblem as error:
         return Verdict(batch.after, error)
+    except Exception as error:  # noqa: BLE001  # the user's code may raise anything
+        problem = f"what the handler answered or raised cannot be read: {shown(error)}"
+        return Verdict(batch.after, HandlerProblem(problem))
+
+
+def _judged(verdict: Verdict, batch: Batch) -> Verdict:
+    """Add the effects of what is done; raises if the class of the error, or an effect, cannot be read."""
+    # Whoever handles the error asks for its class, and must not be the first one to do so.
+    isinstance(verdict.error, HandlerProblem)
+    if verdict.done == batch.after:
+        return verdict
+    return replace(verdict, effects=taken_from(batch.transaction))
 
 
 def _called(handler: Handler, batch: Batch) -> Verdict:

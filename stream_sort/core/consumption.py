@@ -292,8 +292,17 @@ def parked_in_outage(row: Checkpoint, seq: int, error: Exception, attempts: int,
 
 def is_blameless(error: Exception) -> bool:
     """Whether an error is the fault of no message: what a handler needs is out of order."""
-    fault = error.__cause__ if isinstance(error, PartlyDone) else error
-    return isinstance(fault, TryLater | StoreUnavailable | StoreMisconfigured)
+    fault = _cause_of(error) if isinstance(error, PartlyDone) else error
+    # By its type: what a cause says of its class may raise.
+    return issubclass(type(fault), TryLater | StoreUnavailable | StoreMisconfigured)
+
+
+def _cause_of(error: BaseException) -> BaseException | None:
+    """Return the cause of an error; None if it cannot be read."""
+    try:
+        return error.__cause__
+    except Exception:  # noqa: BLE001  # whatever a property of a stranger's class does
+        return None
 
 
 def _since(row: Checkpoint, seq: int, now: float) -> float:
@@ -302,8 +311,8 @@ def _since(row: Checkpoint, seq: int, now: float) -> float:
 
 def told(error: BaseException) -> str:
     """An error as it is kept: its kind and message, never long, and text that every table takes."""
-    cause = error.__cause__
-    text = _told(error) + (f" ({_told(cause)})" if cause else "")
+    cause = _cause_of(error)
+    text = _told(error) + (f" ({_told(cause)})" if cause is not None else "")
     return shortened(text.encode("utf-8", "replace").decode())
 
 

@@ -40,8 +40,60 @@ class NoWord(PartlyDone):
         Exception.__init__(self)
 
 
+class Unclassed:
+    """An answer of which not even the class can be read."""
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("not connected")
+
+
+class UnclassedError(ValueError):
+    """An error of which not even the class can be read."""
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("not connected")
+
+
+class LazyPartlyDone(PartlyDone):
+    """Cannot say how far it got."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self)
+
+    @property
+    def last_done(self) -> int:  # type: ignore[override]
+        raise RuntimeError("not connected")
+
+
+class UncausedError(ValueError):
+    """An error that cannot say what caused it."""
+
+    @property
+    def __cause__(self) -> BaseException | None:  # type: ignore[override]
+        raise RuntimeError("not connected")
+
+
+class UncausedPartlyDone(PartlyDone):
+    """Gets nowhere, and cannot say why."""
+
+    __cause__ = UncausedError.__cause__  # type: ignore[assignment]
+
+
+class FalseError(ValueError):
+    """An error that cannot say whether it is true."""
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("not connected")
+
+
 def raises(error: BaseException) -> None:
     raise error
+
+
+def raises_from(error: BaseException, cause: BaseException) -> None:
+    raise error from cause
 
 
 @pytest.fixture
@@ -166,6 +218,36 @@ def test_an_answer_that_cannot_be_shown_parks_the_queue_and_no_other(
     office: Office, act: Callable[[Batch], Any]
 ) -> None:
     assert served_with(office, act).parked()[0].error.startswith(HandlerProblem.__name__)
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda _: Unclassed(), "HandlerProblem: what the handler answered or raised cannot be read: RuntimeError"),
+        (lambda _: raises(UnclassedError("no")), "HandlerProblem: what the handler answered or raised cannot be read"),
+        (lambda _: raises(LazyPartlyDone()), "HandlerProblem: what the handler answered or raised cannot be read"),
+        (lambda _: raises(UncausedError("no such account")), "UncausedError: no such account"),
+        (lambda batch: raises(UncausedPartlyDone(batch.after)), "UncausedPartlyDone: the handler got as far as"),
+        (lambda batch: raises_from(PartlyDone(batch.after), FalseError("no")), "PartlyDone: the handler got as far as"),
+        (lambda batch: raises_from(PartlyDone(batch.after), UnclassedError("no")), "PartlyDone: the handler got as"),
+        (lambda batch: batch.transaction.effects.append(Unclassed()), "HandlerProblem: what the handler answered"),
+    ],
+    ids=["an answer", "an error", "partly done", "a cause", "partly, a cause", "a false cause", "its class", "effects"],
+)
+def test_what_cannot_be_read_of_a_handler_is_an_attempt_at_its_message_and_no_bug_of_ours(
+    office: Office, act: Callable[[Batch], Any], said: str
+) -> None:
+    office.put(1)
+    consumer = office.hire(
+        lambda batch: act(batch) if 0 in batch.seqs else None, max_attempts=2, on_poison="dead_letter"
+    )
+    for _ in range(3):
+        wake(consumer)
+        office.clock.move(1_000)
+    assert ([(one.seq, one.attempts) for one in consumer.dead_letters()], consumer.checkpoint("q")) == ([(0, 2)], 1)
+    assert consumer.dead_letters()[0].error.startswith(said)
+    assert consumer.redrive("q") == 0
+    assert [one.attempts for one in consumer.dead_letters()] == [3]
 
 
 @pytest.mark.parametrize("handler", [lambda: None, lambda one, two: None, lambda *, batch: None])  # noqa: ARG005
