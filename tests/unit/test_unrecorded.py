@@ -26,7 +26,10 @@ WRITES = ("commit", "create", "settle")
 
 
 class Outage:
-    """A control table that can be read, and written unless it is `down`, which `lasts` for so many writes."""
+    """A control table that can be read, and written unless it is `down`, which `lasts` for so many writes.
+
+    In the queue `bug_in` every write meets a bug of ours.
+    """
 
     def __init__(self, consumer: OrderedConsumer) -> None:
         self._store = consumer._desk.control
@@ -34,11 +37,14 @@ class Outage:
         self.lasts = math.inf
         self.refused = 0
         self.error: Exception = StoreUnavailable("throttled")
+        self.bug_in = ""
         self.on_refusal: Callable[[], object] = lambda: None
         consumer._desk = replace(consumer._desk, control=self)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
         def call(*given: Any, **named: Any) -> Any:
+            if self.bug_in and name == "commit" and given[0].queue == self.bug_in:
+                raise KeyError("nobody thought of this")
             if self.down and name in WRITES:
                 self.refused += 1
                 self.down = self.refused < self.lasts
@@ -126,6 +132,57 @@ def test_a_message_that_was_handled_well_is_not_given_up_for_an_answer_that_nobo
     bank.office.clock.move(HOUR)
     bank.recover()
     assert (process(bank.consumer), bank.consumer.dead_letters()) == (1, [])
+
+
+def test_a_message_that_was_handled_well_is_not_given_up_for_bugs_of_ours_that_its_process_outlived() -> None:
+    bank = Bank("q")
+    bank.outage.error = RuntimeError("a bug of ours")
+    # The commit, the queue parked for the bug, and the note taken back.
+    bank.outage.lasts = 3
+    assert ends(bank.run("q")) == ["failed"]
+    bank.consumer._desk = replace(bank.consumer._desk, handler=Clerk())
+    for _ in range(3):
+        bank.office.clock.move(1_000)
+        bank.consumer.process([Wake("q")], lambda: RUN)
+    assert (bank.consumer.dead_letters(), bank.consumer.parked(), bank.consumer.checkpoint("q")) == ([], [], 1)
+
+
+@pytest.mark.parametrize("tries", [1, 4])
+def test_a_bug_of_ours_that_comes_up_again_and_again_leaves_no_note_to_be_taken_for_a_death(tries: int) -> None:
+    bank = Bank("q")
+    bank.outage.error = RuntimeError("a bug of ours")
+    bank.run("q")
+    for _ in range(tries):
+        bank.office.clock.move(HOUR)
+        (served,) = bank.consumer.process([Wake("q")], lambda: RUN)
+        assert (served.ended, type(served.error)) == ("failed", StoreUnavailable)
+    bank.recover()
+    assert (process(bank.consumer), bank.consumer.dead_letters()) == (1, [])
+    assert bank.attempts == [1]
+
+
+def test_a_bug_of_ours_that_never_ends_does_not_hold_its_queue_up_for_ever() -> None:
+    bank = Bank("q", max_attempts=5)
+    bank.outage.error = RuntimeError("a bug of ours")
+    bank.run("q")
+    seen = [ends(bank.consumer.process([Wake("q")], lambda: RUN)) for _ in range(30)]
+    assert (seen[0], seen[-1]) == (["failed"], ["waiting"])
+    bank.office.clock.move(HOUR)
+    bank.recover()
+    assert (process(bank.consumer), bank.consumer.checkpoint("q")) == (1, 1)
+
+
+def test_a_bug_of_ours_in_one_queue_keeps_what_is_left_of_no_other_from_being_recorded() -> None:
+    bank = Bank("worse", "q")
+    assert ends(bank.run("worse", "q")) == ["failed"] * 2
+    bank.recover()
+    bank.outage.bug_in = "worse"
+    for _ in range(2):
+        assert ends(bank.consumer.process([Wake("idle")], lambda: RUN)) == ["done"]
+        assert bank.office.waker.sent == [("q", 0.0)]
+    bank.outage.bug_in = ""
+    bank.run("idle")
+    assert bank.office.waker.sent == [("q", 0.0), ("worse", 0.0)]
 
 
 def test_what_is_left_unrecorded_in_many_queues_does_not_use_up_the_time_of_a_run() -> None:
