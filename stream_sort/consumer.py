@@ -19,7 +19,6 @@ from stream_sort.errors import (
     NotParked,
     QueueDamaged,
     SettingsError,
-    StreamSortError,
 )
 from stream_sort.letters import Letters
 from stream_sort.resetter import Resetter, Target, time_of
@@ -207,8 +206,8 @@ class Consumer:
         return [resetter.apply(planned, there) for planned, there in plan]
 
     def _wake(self, queue: str) -> None:
-        with suppress(StreamSortError):
-            # Should no wake go out, the sweep finds a queue that lags and sleeps.
+        with suppress(Exception):
+            # Whatever a waker of the user's raises: the sweep finds a queue that lags and sleeps.
             self._desk.waker.wake(queue, 0.0)
 
     def _last_given_up(self, parked: Parked) -> int:

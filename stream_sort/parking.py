@@ -14,12 +14,13 @@ from stream_sort.core.consumption import (
     parked_by,
     parked_in_outage,
 )
-from stream_sort.errors import StreamSortError, Trimmed
+from stream_sort.errors import Trimmed
 
 if TYPE_CHECKING:
     from stream_sort.core.chunks import ChunkSize
     from stream_sort.core.consumption import Checkpoint, Parked
     from stream_sort.desk import Desk
+    from stream_sort.errors import StreamSortError
     from stream_sort.place import Place
 
 
@@ -101,8 +102,8 @@ class Parking:
             return place.goes_on
         place.served.parked, place.served.error = parked, error
         if parked.next_try is not None:
-            with suppress(StreamSortError):
-                # Should no wake go out: it is recorded as parked, and the sweep wakes it when its time has come.
+            with suppress(Exception):
+                # Whatever a waker of the user's raises: it is recorded as parked, and the sweep wakes it in time.
                 self._desk.waker.wake(parked.queue, parked.next_try - self._desk.clock())
         return place.end("parked")
 

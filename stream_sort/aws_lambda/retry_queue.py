@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from stream_sort.aws_lambda.sqs_client import make_sqs_client
 from stream_sort.core.consumption import LONGEST_DELAY
@@ -27,7 +28,7 @@ class RetryQueue:
         seconds = math.ceil(min(max(delay, 0.0), LONGEST_DELAY))
         try:
             self._sqs().send_message(QueueUrl=self._url, MessageBody=body, DelaySeconds=seconds)
-        except (ClientError, BotoCoreError) as error:
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
             raise StoreUnavailable(
                 f"no wake could be sent to {self._url}: {error}; the sweep wakes the queue instead",
                 operation="SendMessage",

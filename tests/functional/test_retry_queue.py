@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
+from botocore.parsers import ResponseParserError
 from moto import mock_aws
 
 from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter
@@ -71,6 +72,15 @@ def test_a_wake_that_cannot_be_sent_says_so(sqs: Any, url: str) -> None:
 
     sqs.meta.events.register("before-send.sqs.SendMessage", no_way)
     with pytest.raises(StoreUnavailable, match="Could not connect"):
+        RetryQueue(url, "billing", sqs).wake("q", 0)
+
+
+def test_a_wake_that_a_page_of_a_proxy_answers_was_not_sent(sqs: Any, url: str) -> None:
+    def page(**_: Any) -> None:
+        raise ResponseParserError("<html>")
+
+    sqs.meta.events.register("before-send.sqs.SendMessage", page)
+    with pytest.raises(StoreUnavailable, match="the sweep wakes the queue instead"):
         RetryQueue(url, "billing", sqs).wake("q", 0)
 
 

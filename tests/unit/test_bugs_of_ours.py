@@ -132,14 +132,36 @@ def test_a_bug_in_one_queue_stops_no_redrive_of_the_others(office: Office) -> No
     assert failed["error"].startswith("InternalError: queue 'worse': unexpected KeyError")
 
 
-def test_a_waker_with_a_bug_makes_no_attempt_count_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+class BadWaker:
+    """A waker of a user's that raises what it likes."""
+
+    def wake(self, queue: str, delay: float) -> None:
+        raise KeyError(f"no way to wake {queue} in {delay}")
+
+
+def test_a_queue_that_is_parked_is_so_whatever_its_waker_raises(office: Office) -> None:
+    clerk = Clerk(poison={0})
+    office.waker = BadWaker()  # type: ignore[assignment]
+    consumer = office.hire(clerk)
+    wakes = [Wake(queue, None, (f"record of {queue}",)) for queue in ("a", "worse")]
+    served = consumer.process(wakes)
+    assert (ends(served), [one.error for one in served]) == (["parked"] * 2, [None] * 2)
+    assert batch_response(wakes, served) == {"batchItemFailures": []}
+    assert {one.error for one in consumer.parked()} == {"ValueError: poison 0"}
+
+
+def test_a_discard_that_is_done_says_so_whatever_its_waker_raises(office: Office) -> None:
+    office.waker = BadWaker()  # type: ignore[assignment]
+    consumer = office.hire(Clerk(poison={0}))
+    wake(consumer, "a")
+    consumer.discard("a", 0, "not ours")
+    assert [one.seq for one in consumer.discarded("a")] == [0]
+
+
+def test_a_waker_with_a_bug_makes_no_attempt_count_twice() -> None:
     office, clerk = Office(), Clerk(poison={0})
     office.put(0)
-
-    def raises(*_: Any) -> None:
-        raise KeyError("nobody thought of this")
-
-    monkeypatch.setattr(office.waker, "wake", raises)
+    office.waker = BadWaker()  # type: ignore[assignment]
     consumer = office.hire(clerk, max_attempts=5, on_poison="dead_letter")
     for _ in range(6):
         wake(consumer)
