@@ -21,6 +21,7 @@ from stream_sort.errors import (
     SettingsError,
 )
 from stream_sort.letters import Letters
+from stream_sort.ports.time_limit import time_limit
 from stream_sort.resetter import Resetter, Target, time_of
 from stream_sort.unrecorded import Unrecorded
 from stream_sort.verdict import no_handler
@@ -258,9 +259,24 @@ class Consumer:
                 if len(line) == 1 and delivery.tries_again:
                     self._pace.sleep(RETRY_PAUSE)
             if time_left and time_left() < max(reserve, 2 * longest):
+                self._hand_over(line, reserve, time_left)
                 break
-        for delivery in line:
-            delivery.hand_over()
+
+    def _hand_over(self, line: Iterable[Delivery], reserve: float, time_left: Callable[[], float]) -> None:
+        """Leave the rest to new wakes while there is time; what is left then is given back.
+
+        A wake that cannot be sent takes seconds. What is in trouble is recorded all the same, until that fails once.
+        A queue that was asked for by hand is handed over in any case: nobody would ask again.
+        """
+        longest, records = 0.0, True
+        with time_limit(lambda: time_left() - reserve / 2):
+            for delivery in line:
+                if delivery.comes_again and time_left() < max(reserve / 2, 2 * longest):
+                    records = delivery.give_back(records=records) and records
+                    continue
+                began = self._pace.monotonic()
+                delivery.hand_over()
+                longest = max(longest, self._pace.monotonic() - began)
 
     def _deliver(
         self, queue: str, shift: Shift, time_left: Callable[[], float] | None, *, forced: bool, afresh: bool = False

@@ -24,6 +24,7 @@ from stream_sort.errors import (
     MissingItems,
     PartlyDone,
     RowDamaged,
+    StoreUnavailable,
     StreamSortError,
     TransactionTooLarge,
     Trimmed,
@@ -65,6 +66,8 @@ class Delivery:
     ) -> None:
         self._desk = desk
         self._wake = wake
+        # Whether its records come again if it fails: what is asked for by hand has none.
+        self.comes_again = not persists
         self._chunk = ChunkSize(desk.terms.batch_size)
         self._place = Place(desk, wake.queue, persists=persists, forced=forced)
         self._parking = Parking(desk, self._place, self._chunk, afresh=afresh)
@@ -105,6 +108,18 @@ class Delivery:
                 self._place.end("handed over")
         except Exception as error:  # noqa: BLE001  # as above
             self.stop(error)
+
+    def give_back(self, *, records: bool) -> bool:
+        """End the run for want of time to hand it over, so that its records come again; whether no trouble is left.
+
+        A queue in trouble is parked all the same, unless it is known that nothing `records` it now; the sweep wakes it.
+        """
+        with suppress(Exception), time_limit(lambda: 0.0), self._parking.without_wakes():
+            if records and self._place.trouble is not None:
+                self._parking.park(*self._place.trouble)
+        if self._place.goes_on:
+            self.stop(StoreUnavailable(f"no time to hand over queue {self._wake.queue!r}; its records come again"))
+        return self._place.trouble is None
 
     def stop(self, error: Exception) -> bool:
         """End the run with an error that could not be recorded in the tables; always False."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ from stream_sort.core.consumption import (
 from stream_sort.errors import Trimmed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stream_sort.core.chunks import ChunkSize
     from stream_sort.core.consumption import Checkpoint, Parked
     from stream_sort.desk import Desk
@@ -35,6 +37,16 @@ class Parking:
         self._afresh = afresh
         # How often the message at fault failed by itself in this run.
         self.tries = 0
+        self._sends_wakes = True
+
+    @contextmanager
+    def without_wakes(self) -> Iterator[None]:
+        """Leave it to the sweep to wake what is parked within: to send a wake may take seconds."""
+        self._sends_wakes = False
+        try:
+            yield
+        finally:
+            self._sends_wakes = True
 
     def attempts(self, row: Checkpoint, seq: int) -> int:
         """How often the handler was given a message by itself so far, and failed."""
@@ -101,7 +113,7 @@ class Parking:
         if not self._record(place.standing_row().seq, parked=parked):
             return place.goes_on
         place.served.parked, place.served.error = parked, error
-        if parked.next_try is not None:
+        if parked.next_try is not None and self._sends_wakes:
             with suppress(Exception):
                 # Whatever a waker of the user's raises: it is recorded as parked, and the sweep wakes it in time.
                 self._desk.waker.wake(parked.queue, parked.next_try - self._desk.clock())

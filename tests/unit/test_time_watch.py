@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from stream_sort import StoreUnavailable
+from stream_sort.aws_lambda.wakes import batch_response
 from stream_sort.core.consumption import Wake
-from tests.consumers import Clerk, Office, ends, wake
+from tests.consumers import Clerk, NotedWaker, Office, ends, wake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort import Batch
+    from stream_sort import Batch, OrderedConsumer
 
 
 @pytest.fixture
@@ -37,6 +40,37 @@ class Timed:
 
     def left(self) -> float:
         return self._end - self._office.ticks[0]
+
+
+class SlowWaker(NotedWaker):
+    """SQS out of reach, unless that is over: each wake takes five seconds to fail."""
+
+    def __init__(self, office: Office) -> None:
+        super().__init__(fails=True)
+        self._office = office
+
+    def wake(self, queue: str, delay: float) -> None:
+        self._office.ticks[0] += 5.0 * self.fails
+        super().wake(queue, delay)
+
+
+class SlowOutage:
+    """A control table whose commits take two seconds to fail once the time that is left is short."""
+
+    def __init__(self, store: Any, office: Office, timed: Timed) -> None:
+        self._store = store
+        self._office = office
+        self._timed = timed
+        self.is_over = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "commit" and self._timed.left() < 15.0 and not self.is_over:
+            return self._fail
+        return getattr(self._store, name)
+
+    def _fail(self, *_: Any) -> None:
+        self._office.ticks[0] += 2.0
+        raise StoreUnavailable("out of reach")
 
 
 def run(
@@ -66,6 +100,55 @@ def test_enough_time_hands_nothing_over(office: Office) -> None:
     assert (clerk.seqs(), office.waker.sent) == (list(range(10)), [])
 
 
+NAMES = tuple(f"queue {number}" for number in range(40))
+
+
+def hire_for_a_minute(office: Office, handler: Callable[[Batch], object]) -> tuple[OrderedConsumer, Timed]:
+    """A consumer whose run takes a minute, each of its batches a second, and each of its wakes five."""
+    office.waker = SlowWaker(office)
+    timed = Timed(office, 60.0, 1.0)
+    for name in NAMES:
+        office.put(*range(8), queue=name)
+    return office.hire(timed.takes_time(handler), batch_size=2), timed
+
+
+def test_handing_over_many_queues_while_no_wake_can_be_sent_ends_in_time_and_all_come_again(office: Office) -> None:
+    clerk = Clerk()
+    consumer, timed = hire_for_a_minute(office, clerk)
+    wakes = [Wake(name, None, (name,)) for name in (*NAMES, "idle")]
+    served = consumer.process(wakes, timed.left)
+    assert timed.left() > 0, "Lambda would have killed it"
+    assert ends(served) == ["failed"] * 40 + ["done"]
+    assert {type(one.error) for one in served} == {StoreUnavailable, type(None)}
+    assert [one["itemIdentifier"] for one in batch_response(wakes, served)["batchItemFailures"]] == list(NAMES)
+    wake(consumer, *NAMES)
+    assert all(clerk.seqs(name) == list(range(8)) for name in NAMES)
+
+
+def test_trouble_is_recorded_in_time_although_no_wake_can_be_sent(office: Office) -> None:
+    consumer, timed = hire_for_a_minute(office, Clerk(poison={0}))
+    served = consumer.process([Wake(name) for name in NAMES], timed.left)
+    assert timed.left() > 0, "Lambda would have killed it"
+    assert ends(served) == ["parked"] * 40
+    # The time was enough to try some of the messages by themselves.
+    assert sorted({one.attempts for one in consumer.parked()}) == [0, 1]
+    assert len(consumer.parked()) == 40
+
+
+def test_trouble_that_cannot_be_recorded_in_time_is_kept_for_the_next_run(office: Office) -> None:
+    consumer, timed = hire_for_a_minute(office, Clerk(poison={0}))
+    outage = SlowOutage(consumer._desk.control, office, timed)
+    consumer._desk = replace(consumer._desk, control=outage)  # type: ignore[arg-type]
+    served = consumer.process([Wake(name) for name in NAMES], timed.left)
+    assert timed.left() > 0, "Lambda would have killed it"
+    assert (set(ends(served)), consumer.parked()) == ({"failed"}, [])
+    outage.is_over, office.waker.fails = True, False
+    wake(consumer, "idle")
+    parked = consumer.parked()
+    assert {one.attempts for one in parked} == {1}, "what failed by itself"
+    assert sorted(office.waker.sent) == sorted((one.queue, 2.0) for one in parked)
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.001, 1.0])
 def test_even_with_no_time_at_all_a_run_gets_on(office: Office, seconds: float) -> None:
     clerk = Clerk()
@@ -74,8 +157,9 @@ def test_even_with_no_time_at_all_a_run_gets_on(office: Office, seconds: float) 
     runs, queues = 0, ["q", "other"]
     while queues:
         office.waker.sent.clear()
-        run(office, clerk, *queues, seconds=seconds)
-        queues, runs = [queue for queue, _ in office.waker.sent], runs + 1
+        ended = run(office, clerk, *queues, seconds=seconds)
+        given_back = [queue for queue, end in zip(queues, ended, strict=True) if end == "failed"]
+        queues, runs = [queue for queue, _ in office.waker.sent] + given_back, runs + 1
         assert runs < 20
     assert (clerk.seqs(), clerk.seqs("other")) == (list(range(6)), [0])
 
@@ -120,9 +204,9 @@ def test_a_trouble_that_is_over_is_handed_over_like_any_rest(office: Office) -> 
 def test_a_part_of_the_time_is_kept_for_handing_over(office: Office) -> None:
     clerk = Clerk()
     office.put(*range(8))
-    left = iter([10.0, 2.1, 1.9])
+    left = iter([10.0, 2.1])
     consumer = office.hire(clerk, batch_size=2)
-    assert ends(consumer.process([Wake("q")], lambda: next(left))) == ["handed over"]
+    assert ends(consumer.process([Wake("q")], lambda: next(left, 1.9))) == ["handed over"]
     assert clerk.seqs() == [0, 1, 2, 3]
 
 
