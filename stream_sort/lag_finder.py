@@ -135,19 +135,32 @@ class LagFinder:
         try:
             there = self._control.readable_checkpoints(view.consumer.name, [row.queue for row in rows])
         except Exception as error:  # noqa: BLE001  # a bug of ours included: the others are woken all the same
-            view.failed = True
-            self._watched.failed.append((view.consumer.name, named_error("(all)", error)))
+            self._fail(view, error)
             return
         self._watched.damaged.update(there.damaged)
         view.damaged += there.damaged
         view.read += [(row, there.rows.get(row.queue)) for row in rows if row.queue not in there.damaged]
 
     def _conclude(self, view: _View) -> None:
+        """Note the lags of one consumer; those it had before if they cannot be told, as for a start that is none."""
+        self.compared[view.consumer.name] = view.asked
+        try:
+            self.lags += self._compare(view)
+        except Exception as error:  # noqa: BLE001  # a bug of ours included: the others are woken all the same
+            self._fail(view, error)
+            self.lags += view.old.values()
+
+    def _fail(self, view: _View, error: Exception) -> None:
+        view.failed = True
+        self._watched.failed.append((view.consumer.name, named_error("(all)", error)))
+
+    def _compare(self, view: _View) -> list[Lag]:
+        """Return the lags of one consumer, and note which of them are due."""
         name, now = view.consumer.name, self._look.now
-        self.compared[name] = view.asked
         runs = view.is_running(now)
         # One that cannot be read is looked at again at every look, and told of, until it can be.
         kept = dict.fromkeys((*view.damaged, *self._look.rows.damaged, *(view.old if view.failed else ())))
+        lags = []
         for row, there in view.read:
             kept.pop(row.queue, None)
             if there is None and not view.consumer.ready:
@@ -166,8 +179,8 @@ class LagFinder:
                 began = max(since, _latest(row, there) if runs else _committed_at(there))
                 if not self._was_nudged(lag, row, began):
                     self.due[name, row.queue] = since
-            self.lags.append(lag)
-        self.lags += [view.old.get(queue, Lag(name, queue, -1, 0)) for queue in kept]
+            lags.append(lag)
+        return lags + [view.old.get(queue, Lag(name, queue, -1, 0)) for queue in kept]
 
     def _was_nudged(self, lag: Lag, row: Cursor, began: float) -> bool:
         """Return True for a lag that may be one of those dropped, if its row shows a nudge from after it began.

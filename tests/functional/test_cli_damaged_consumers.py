@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from tests.functional.conftest import Table
 
 
-@pytest.fixture
-def desk(sorter: StreamSorter, dynamo: Table) -> OperatorDesk:
+OVERWRITTEN = {"start": {"N": "7"}}
+MISSPELLED = {"start": {"S": "yesterday"}, "since": {"N": "0"}, "ready": {"BOOL": True}}
+
+
+@pytest.fixture(params=[OVERWRITTEN, MISSPELLED], ids=["overwritten", "with a start that is none"])
+def desk(sorter: StreamSorter, dynamo: Table, request: pytest.FixtureRequest) -> OperatorDesk:
     """Billing reads the queue; somebody has written over the registration of search."""
     desk = OperatorDesk(sorter)
     desk.put("ada", 0, 1, 3)
     desk.deliver("ada")
-    row = {"pk": {"S": "consumers"}, "sk": {"S": "search"}, "start": {"N": "7"}}
+    row: dict[str, Any] = {"pk": {"S": "consumers"}, "sk": {"S": "search"}, **request.param}
     dynamo.client.put_item(TableName="Control", Item=row)
     return desk
 

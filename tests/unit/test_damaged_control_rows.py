@@ -84,10 +84,16 @@ def test_a_damaged_checkpoint_keeps_no_latest_consumer_from_coming_back(bench: B
     assert (again.checkpoint("b"), bench.control.consumers()[0].ready) == (1, True)
 
 
-@pytest.fixture
-def half_a_consumer(bench: Bench) -> str:
-    """A registration without a start, of another consumer."""
-    bench.client.put_item(TableName="Control", Item=key_of(CONSUMERS, "search"))
+STARTS = ["yesterday", "1.5", "", str(2**63)]
+
+
+@pytest.fixture(params=[None, *STARTS], ids=["without a start", *(f"start {start!r}" for start in STARTS)])
+def half_a_consumer(bench: Bench, request: pytest.FixtureRequest) -> str:
+    """A registration without a start, or with one that is none, of another consumer."""
+    row = key_of(CONSUMERS, "search")
+    if request.param is not None:
+        row |= {"start": {"S": request.param}, "since": {"N": "0"}, "ready": {"BOOL": True}}
+    bench.client.put_item(TableName="Control", Item=row)
     return "search"
 
 
@@ -104,13 +110,19 @@ def test_a_damaged_registration_keeps_no_other_consumer_from_being_asked_or_rese
     other = OrderedConsumer("billing", sorter=bench.sorter)
     assert other.checkpoint("a") == 0
     assert [one.queue for one in other.reset("earliest", queues=["a"], dry_run=True)] == ["a"]
-    with pytest.raises(RowDamaged, match="without ready, since, start"):
+    with pytest.raises(RowDamaged, match=r"without ready, since, start|'search' that is not ours: start is '"):
         OrderedConsumer(half_a_consumer, sorter=bench.sorter).reset("earliest")
 
 
 def test_a_trim_is_refused_while_a_registration_is_damaged(bench: Bench, half_a_consumer: str) -> None:
     with pytest.raises(RowDamaged, match=half_a_consumer):
         bench.sorter.trim("a", 0, control_table="Control")
+
+
+def test_a_consumer_whose_own_registration_is_damaged_does_not_run(bench: Bench, half_a_consumer: str) -> None:
+    consumer = OrderedConsumer(half_a_consumer, lambda _: None, sorter=bench.sorter)
+    with pytest.raises(RowDamaged, match=half_a_consumer):
+        consumer.catch_up("a")
 
 
 def test_who_decides_by_a_damaged_row_is_told(bench: Bench) -> None:

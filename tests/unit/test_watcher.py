@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stream_sort import OrderedConsumer, Pace, Parked, StoreUnavailable, StreamSorter, Sweeper, activity_reader
-from stream_sort.core.consumption import Wake
+from stream_sort.core.consumption import Subscription, Wake
 from stream_sort.core.precaution import ENDED
 from stream_sort.testing.clock import MovableClock
 from stream_sort.watcher import PATIENCE, Watcher
@@ -340,6 +340,19 @@ def test_what_fails_for_one_consumer_stops_no_other(stage: Stage, monkeypatch: p
     monkeypatch.undo()
     assert stage.lagging() == ["q"]
     assert stage.watcher.watched.lag == {"aaa": 1, "billing": 1}
+
+
+@pytest.mark.parametrize("name", ["aaa", "zzz"])
+def test_a_start_that_is_none_stops_the_wakes_of_no_other_consumer(stage: Stage, name: str) -> None:
+    stage.put("q", 0)
+    stage.consumer.catch_up("other")
+    stage.control.register(Subscription(name, "yesterday", stage.clock()))
+    stage.clock.move(60)
+    done = Sweeper(stage.sorter, lagging=stage.watcher).sweep()
+    assert done.nudged == ["q"]
+    assert (done.watch_error, stage.watcher.watched.whole) == (stage.watcher.problem, False)
+    assert [one for one, _ in stage.watcher.watched.failed] == [name]
+    assert stage.watcher.watched.lag == {"billing": 1}
 
 
 def test_a_watch_that_cannot_be_kept_wakes_all_the_same(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

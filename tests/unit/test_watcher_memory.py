@@ -226,6 +226,23 @@ def test_a_listing_that_fails_for_one_consumer_stops_no_other(fleet: Fleet, monk
     assert [name for name, _ in fleet.watcher.watched.failed] == ["a"]
 
 
+def test_the_lags_of_a_consumer_whose_comparison_failed_are_told_once_it_works(fleet: Fleet) -> None:
+    fleet.add(1, prefix="slow", ago=LONG)
+    fleet.add(30, position=0, ago=LONG)
+    fleet.register("a")
+    fleet.commit("a", "slow000", 3, ago=LONG)
+    for _ in range(10):
+        fleet.sweep()
+    assert fleet.watcher.watched.lag == {"a": 6}
+    there = fleet.control._control.consumers
+    there["a"] = replace(there["a"], start="yesterday")
+    fleet.sweep()
+    assert [name for name, _ in fleet.watcher.watched.failed] == ["a"]
+    there["a"] = replace(there["a"], start="earliest")
+    fleet.sweep()
+    assert fleet.watcher.watched.lag == {"a": 6}
+
+
 def test_a_new_consumer_whose_first_comparison_fails_is_woken_in_idle_queues_all_the_same(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.models import Model
 
-from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked, Subscription
-from stream_sort.errors import RowDamaged, shown
+from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked, Subscription, check_start
+from stream_sort.errors import RowDamaged, SettingsError, shown
 from stream_sort.ports.archive import Archived
 from stream_sort.stores.dynamodb import tables
 
@@ -177,9 +177,14 @@ class ConsumerRow(ControlRow):
         )
 
     def subscription(self) -> Subscription:
-        """The consumer of a row."""
+        """The consumer of a row; RowDamaged for one whose start is none."""
         since, retired_at = _seconds(self.since) or 0.0, _seconds(self.retired_at)
-        return Subscription(str(self.sk), self.start, since, ready=bool(self.ready), retired_at=retired_at)
+        try:
+            start = check_start(self.start)
+        except SettingsError as error:
+            text = f"the control table holds a registration of {shown(self.sk)} that is not ours: {error}"
+            raise RowDamaged(text) from error
+        return Subscription(str(self.sk), start, since, ready=bool(self.ready), retired_at=retired_at)
 
 
 class BookmarkRow(ControlRow):
