@@ -317,7 +317,8 @@ class QueueVisit:
         """Return what became of a gap that an earlier sweep noted; nothing if it is still there, or all of it is told.
 
         It is gone if the queue moved over it, or if what waited beyond it was withdrawn. What a policy gave up of it is
-        not closed: the slots show that, also where an earlier sweep filled them and did not live to tell.
+        not closed: the slots show that, also where an earlier sweep filled them and did not live to tell. The note does
+        not: the gap may be older than was seen when it was noted, and the policy of then may be another one now.
         """
         if before is None:
             return []
@@ -325,8 +326,8 @@ class QueueVisit:
             return []
         given_up = [event.seqs for event in self.done.events if event.kind is GapEventKind.GIVEN_UP]
         told = {seq for seqs in given_up for seq in seqs if seq in before.seqs}
-        may_be_filled = self._is_due(before, self._policy(cursor)) and len(told) < length(before.seqs)
-        filled = set(self._filled(before)) if may_be_filled else set()
+        is_all_told = len(told) == length(before.seqs)
+        filled = set() if is_all_told or self._always_waited(cursor) else set(self._filled(before))
         runs = {
             GapEventKind.GIVEN_UP: runs_of(sorted(filled - told)),
             GapEventKind.CLOSED: rest_of(before.seqs, runs_of(sorted(filled | told))),
@@ -344,6 +345,10 @@ class QueueVisit:
 
     def _policy(self, cursor: Cursor) -> GapPolicy:
         return cursor.policy or self._sorter.options.gap_policy
+
+    def _always_waited(self, cursor: Cursor) -> bool:
+        """Return True for a queue that never had a policy of its own, if others wait: no sweep gives anything up."""
+        return cursor.policy is None and self._sorter.options.gap_policy.skip_after is None
 
     def _is_due(self, gap: Gap, policy: GapPolicy) -> bool:
         return policy.skip_after is not None and self._now - gap.since >= policy.skip_after

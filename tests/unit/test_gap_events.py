@@ -9,11 +9,12 @@ import pytest
 
 from stream_sort import GapEvent, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.testing.clock import MovableClock
-from tests.unit.queues import message
+from tests.unit.queues import beside, message
 from tests.unit.test_put_many_in_time import Stopwatch
 
 if TYPE_CHECKING:
     from stream_sort.core.records import Cursor, Tombstones
+    from stream_sort.sweeper import Sweep
 
 Told = tuple[str, str, range, float]
 
@@ -397,9 +398,6 @@ def test_what_sweeps_gave_up_of_a_gap_that_was_too_long_when_it_was_found_is_not
     put(sorter, 7_000)
     clock.move(60)
 
-    def killed(*_: Any) -> Any:
-        raise Killed
-
     with monkeypatch.context() as death:
         death.setattr(sorter.stores.cursors, "move", killed)
         with pytest.raises(Killed):
@@ -436,9 +434,6 @@ def test_a_gap_given_up_by_a_sweep_that_was_killed_is_told_by_the_next(
     sweeper.sweep()
     clock.move(600)
 
-    def killed(*_: Any) -> Any:
-        raise Killed
-
     with monkeypatch.context() as death:
         death.setattr(sorter.stores.cursors, "move", killed)
         with pytest.raises(Killed):
@@ -471,6 +466,104 @@ def test_a_gap_whose_last_tombstones_a_killed_sweep_left_is_told_whole_by_the_ne
         sweeper.sweep()
     told = [("found", range(1, 5)), ("given_up", range(1, 4)), ("given_up", range(4, 5))]
     assert (names(listener), sorter.position("q")) == (told, 5)
+
+
+@pytest.fixture
+def measured_in_part(sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener) -> None:
+    """A gap that is due by a message which the sweep that noted it did not look at."""
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, 0, 1_520)
+    clock.move(3_000)
+    put(sorter, *range(11, 1_511), 1_700)
+    sweeper.sweep()
+    assert names(listener) == [("found", range(1, 11))]
+    listener.told()
+    clock.move(600)
+
+
+@pytest.mark.usefixtures("measured_in_part")
+def test_a_gap_older_than_noted_that_a_killed_sweep_gave_up_is_told_by_the_next_and_not_closed(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as death:
+        death.setattr(sorter.stores.cursors, "move", killed)
+        with pytest.raises(Killed):
+            sweeper.sweep()
+    for _ in range(3):
+        clock.move(60)
+        sweeper.sweep()
+    told = [("given_up", range(1, 11)), ("found", range(1_521, 1_700))]
+    assert (names(listener), sorter.position("q")) == (told, 1_520)
+
+
+@pytest.mark.usefixtures("measured_in_part")
+def test_a_gap_older_than_noted_that_was_given_up_with_little_time_is_not_closed(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener
+) -> None:
+    assert not sweep_short_of_time(sorter, sweeper).complete
+    for _ in range(3):
+        clock.move(60)
+        sweeper.sweep()
+    # That of the note is told twice: nobody knows whether the sweep with little time lived to tell it.
+    told = dict.fromkeys(names(listener))
+    given_up = [("given_up", range(1, 11)), ("given_up", range(1_511, 1_520))]
+    assert [*told] == [*given_up, ("found", range(1_521, 1_700))]
+
+
+@pytest.mark.parametrize("policy", ["wait", "skip after 7d"])
+def test_a_gap_that_was_given_up_is_not_closed_by_a_policy_that_is_set_since(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, policy: str
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, 0, 11)
+    clock.move(10)
+    put(sorter, 20)
+    sweeper.sweep()
+    clock.move(3_590)
+    assert not sweep_short_of_time(sorter, sweeper).complete
+    sorter.set_policy("q", policy)
+    for _ in range(3):
+        clock.move(60)
+        sweeper.sweep()
+    told = dict.fromkeys(names(listener))
+    assert [*told] == [("found", range(1, 11)), ("given_up", range(1, 11)), ("found", range(12, 20))]
+
+
+def test_a_gap_that_was_given_up_for_a_message_stored_after_its_note_is_not_closed(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, 0, 10)
+    sweeper.sweep()
+    clock.move(60)
+    put(sorter, 1)
+    put(beside(sorter, clock=MovableClock(clock() - 3_600)), 11)
+    with monkeypatch.context() as death:
+        death.setattr(sorter.stores.cursors, "move", killed)
+        with pytest.raises(Killed):
+            sweeper.sweep()
+    clock.move(60)
+    sweeper.sweep()
+    told = [("found", range(1, 10)), ("given_up", range(2, 10)), ("closed", range(1, 2))]
+    assert (names(listener), sorter.position("q")) == (told, 11)
+
+
+def killed(*_: Any) -> Any:
+    raise Killed
+
+
+def sweep_short_of_time(sorter: StreamSorter, sweeper: Sweeper) -> Sweep:
+    """Sweep, and let the time be over as soon as seq 1 is skipped."""
+    skip, left = sorter.stores.items.skip, [100.0]
+
+    def slow(tombstones: Tombstones, now: float) -> Any:
+        left[0] = 40.0 if 1 in tombstones.seqs else 100.0
+        return skip(tombstones, now)
+
+    sorter.stores.items.skip = slow  # type: ignore[method-assign]
+    done = sweeper.sweep(time_left=lambda: left[0])
+    sorter.stores.items.skip = skip  # type: ignore[method-assign]
+    return done
 
 
 @pytest.mark.parametrize(
