@@ -180,9 +180,13 @@ class GapWalk:
         return math.inf
 
     def _measured_through(self) -> float:
-        """Return how far earlier sweeps looked from this position on: what they saw is found again."""
-        noted = self._noted()
-        if noted is None or noted.seqs.start != self._cursor.position + 1:
+        """Return how far earlier sweeps looked from this position on: what they saw is found again.
+
+        Also if only a part of the noted gap is left, once that is due: the message that makes it due is looked for, so
+        that the slot before that one is filled first.
+        """
+        noted, head = self._noted(), self._cursor.position + 1
+        if noted is None or not (noted.seqs.start == head or self._is_due(self._noted_since(range(head, head + 1)))):
             return -math.inf
         return math.inf if noted.through is None else noted.through
 

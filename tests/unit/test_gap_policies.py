@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import GapPolicy, NotWithdrawn, StreamSorter, Sweeper
+from stream_sort import GapPolicy, NotWithdrawn, Status, StreamSorter, Sweeper
 from stream_sort.core.message import MAX_SEQ
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import beside
@@ -448,6 +449,49 @@ def test_a_stray_is_not_withdrawn_once_the_gap_before_it_is_being_given_up(
     sorter.stores.items.skip = late  # type: ignore[method-assign]
     assert skipped(sorter) == [range(1, 4_000)]
     assert (sorter.position("q"), len(refused) > 1) == (4_000, True)
+
+
+def gap_that_is_old_by_a_stray_far_behind(sorter: StreamSorter, clock: MovableClock) -> None:
+    """The stray is 2700; between it and the gap 1 to 300 lie over two thousand messages that are younger."""
+    sorter.set_policy("q", skip_after=3_600)
+    put(sorter, (0, 2_700))
+    clock.move(3_000)
+    put(sorter, range(301, 2_601))
+    for _ in range(4):
+        clock.move(1)
+        Sweeper(sorter).sweep()
+    put(sorter, range(1, 101))
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_a_stray_that_is_withdrawn_while_what_is_left_of_its_gap_is_given_up_swallows_no_good_message(
+    sorter: StreamSorter, clock: MovableClock, call: int
+) -> None:
+    gap_that_is_old_by_a_stray_far_behind(sorter, clock)
+    clock.move(600)
+    skip, calls, withdrawn = sorter.stores.items.skip, [], []
+
+    def late(tombstones: Tombstones, now: float) -> Any:
+        calls.append(tombstones)
+        if len(calls) == call:
+            with suppress(NotWithdrawn):
+                withdrawn.append(sorter.withdraw("q", 2_700, reason="a wrong seq"))
+        return skip(tombstones, now)
+
+    sorter.stores.items.skip = late  # type: ignore[method-assign]
+    Sweeper(sorter).sweep()
+    is_late = sorter.put({"queue": "q", "seq": 180}).status is Status.LATE
+    # Once the slot before it is filled, it stays.
+    assert (bool(withdrawn), is_late) == ((True, False) if call == 1 else (False, True))
+
+
+def test_a_gap_that_is_filled_from_below_and_not_due_is_not_measured_anew_as_far_as_before(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    gap_that_is_old_by_a_stray_far_behind(sorter, clock)
+    calls = counted(sorter)
+    assert Sweeper(sorter).sweep().gap_ages == {"q": 3_004.0}
+    assert calls["arrivals"] <= 2
 
 
 def test_an_old_message_behind_thousands_of_young_ones_makes_every_gap_before_it_due(
