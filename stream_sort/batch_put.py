@@ -102,7 +102,7 @@ class BatchPut:
         self._complete(parts, result)
 
     def _waits(self, parts: list[Part]) -> bool:
-        """Return True if more windows are to be stored first: none waits for a slow source, nor are all kept in memory."""
+        """Return True if more windows are to be stored first; none waits for a slow source, nor does memory fill."""
         size = sum(part.window.size for part in parts)
         return self.time.budget.is_limited and size < WINDOW_BYTES and parts[-1].window.waited < WINDOW_SECONDS
 
