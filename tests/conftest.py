@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from botocore.loaders import JSONFileLoader
+from botocore.loaders import JSONFileLoader, Loader
 from hypothesis import settings
 from moto.core.botocore_stubber import BotocoreStubber
 from xdist.scheduler import LoadFileScheduling
@@ -69,17 +69,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSpark:
 
 @pytest.fixture(scope="session", autouse=True)
 def _descriptions_of_services_are_read_once() -> Iterator[None]:
-    """botocore reads them anew for each session, and moto makes one a test: a third of those tests' time."""
-    known: dict[str, Any] = {}
-    read = JSONFileLoader.load_file
+    """botocore reads and lists them anew for each session, and moto makes one a test: most of those tests' time."""
+    known: dict[Any, Any] = {}
+    read, find = JSONFileLoader.load_file, Loader.list_available_services
 
     def load_file(loader: JSONFileLoader, path: str) -> Any:
         if path not in known:
             known[path] = read(loader, path)
         return known[path]
 
+    def list_available_services(loader: Loader, type_name: str) -> Any:
+        key = (type_name, *loader.search_paths)
+        if key not in known:
+            known[key] = find(loader, type_name)
+        return known[key]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JSONFileLoader, "load_file", load_file)
+        patch.setattr(Loader, "list_available_services", list_available_services)
         yield
 
 
