@@ -252,9 +252,8 @@ def test_status_as_json_tells_everything(line: Line, put: Callable[..., None], s
     assert line.json("status")["lines"][0]["highest"] is None
 
 
-def test_status_reads_each_row_once_and_no_items(line: Line, put: Callable[..., None], sorter: StreamSorter) -> None:
-    for number in range(250):
-        put(f"q{number}", 0)
+def test_status_reads_each_row_once_and_no_items(line: Line, sorter: StreamSorter) -> None:
+    sorter.put_many({"queue": f"q{number}", "seq": 0} for number in range(250))
     consume(sorter, "q0")
     seen = line.json("status")
     print(f"status over 250 queues, 1 consumer: {seen['requests']} requests")
