@@ -263,7 +263,7 @@ class Consumer:
                 break
 
     def _hand_over(self, line: Iterable[Delivery], reserve: float, time_left: Callable[[], float]) -> None:
-        """Leave the rest to new wakes while there is time; what is left then is given back.
+        """Leave the rest to new wakes; once there is no time for another one as slow, what is left is given back.
 
         A wake that cannot be sent takes seconds. What is in trouble is recorded all the same, until that fails once.
         A queue that was asked for by hand is handed over in any case: nobody would ask again.
@@ -271,7 +271,7 @@ class Consumer:
         longest, records = 0.0, True
         with time_limit(lambda: time_left() - reserve / 2):
             for delivery in line:
-                if delivery.comes_again and time_left() < max(reserve / 2, 2 * longest):
+                if delivery.comes_again and longest and time_left() < 2 * longest:
                     records = delivery.give_back(records=records) and records
                     continue
                 began = self._pace.monotonic()

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from stream_sort.sorter import Sorter
     from stream_sort.testing.simulation.calls import Recorder
 
-# Seconds of a run that are too few for another turn, and enough to hand a queue over.
-SHORT = 8.0
-
 
 @dataclass(frozen=True, slots=True)
 class Handled:
@@ -129,13 +126,11 @@ def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder, registrar: Re
 
 
 def _countdown(turns: int) -> Callable[[], float]:
-    """Time that is plenty for so many turns, then short, and over once a queue was handed over."""
+    """Time that is plenty for so many turns, and then short."""
     left = [turns + 2]
 
     def time_left() -> float:
         left[0] -= 1
-        if left[0] > 0:
-            return 100.0
-        return SHORT if left[0] >= -1 else 0.0
+        return 100.0 if left[0] > 0 else 0.0
 
     return time_left
