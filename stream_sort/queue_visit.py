@@ -33,6 +33,8 @@ REASON = "gap policy: "
 # Each walk gives up something, or finds the queue changed, and is followed by an advance; what comes in meanwhile is
 # left to the next sweep.
 MAX_WALKS = 1_000
+# How many pages of a gap that is gone are read for what a policy gave up of it: one that a sweep may give up fits in.
+MOST_PAGES = 10
 
 
 @dataclass(slots=True)
@@ -194,12 +196,16 @@ class QueueVisit:
         """Return the seqs of a gap that a policy gave up, as their slots show."""
         return [self._event(GapEventKind.GIVEN_UP, replace(gap, seqs=seqs)) for seqs in runs_of(self._filled(gap))]
 
-    def _filled(self, gap: Gap) -> Iterator[int]:
-        return (slot.seq for slot in self._slots(gap.seqs) if (slot.skipped or "").startswith(REASON))
+    def _filled(self, gap: Gap, most_pages: float = math.inf) -> Iterator[int]:
+        slots = self._slots(gap.seqs, most_pages)
+        return (slot.seq for slot in slots if (slot.skipped or "").startswith(REASON))
 
-    def _slots(self, seqs: range) -> Iterator[Item]:
-        after, more = seqs.start - 1, True
+    def _slots(self, seqs: range, most_pages: float) -> Iterator[Item]:
+        """Read slots, so many pages at most; where that is not all of them, only while there is time."""
+        after, more, pages = seqs.start - 1, True, count()
         while more and after < seqs.stop - 1:
+            if next(pages) >= most_pages or (most_pages < math.inf and self._is_short()):
+                return
             page = self._items.arrivals(self.queue, after, min(PAGE, seqs.stop - 1 - after))
             for slot in page.items:
                 if slot.seq >= seqs.stop:
@@ -318,7 +324,8 @@ class QueueVisit:
 
         It is gone if the queue moved over it, or if what waited beyond it was withdrawn. What a policy gave up of it is
         not closed: the slots show that, also where an earlier sweep filled them and did not live to tell. The note does
-        not: the gap may be older than was seen when it was noted, and the policy of then may be another one now.
+        not: the gap may be older than was seen when it was noted, and the policy of then may be another one now. Slots
+        for which there is no time, or that are too many, are told as closed: no sweep is to repeat a look that is long.
         """
         if before is None:
             return []
@@ -327,7 +334,7 @@ class QueueVisit:
         given_up = [event.seqs for event in self.done.events if event.kind is GapEventKind.GIVEN_UP]
         told = {seq for seqs in given_up for seq in seqs if seq in before.seqs}
         is_all_told = len(told) == length(before.seqs)
-        filled = set() if is_all_told or self._always_waited(cursor) else set(self._filled(before))
+        filled = set() if is_all_told or self._always_waited(cursor) else set(self._filled(before, MOST_PAGES))
         runs = {
             GapEventKind.GIVEN_UP: runs_of(sorted(filled - told)),
             GapEventKind.CLOSED: rest_of(before.seqs, runs_of(sorted(filled | told))),

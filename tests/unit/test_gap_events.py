@@ -426,6 +426,51 @@ class Killed(BaseException):
     """As if the process had ended."""
 
 
+def test_a_long_gap_that_came_in_whole_does_not_use_up_the_time_of_the_sweep_that_tells_it_closed(
+    sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener
+) -> None:
+    sorter.set_policy("q", "skip after 7d")
+    put(sorter, 0, 20_000)
+    sweeper.sweep()
+    listener.told()
+    sorter.put_many(message(seq) for seq in range(1, 20_000))
+    watch, arrivals = Stopwatch(55.0), sorter.stores.items.arrivals
+
+    def of_large_messages(queue: str, after: int, limit: int) -> Any:
+        watch.sleep(0.5)
+        return arrivals(queue, after, min(limit, 50))
+
+    sorter.stores.items.arrivals = of_large_messages  # type: ignore[method-assign]
+    clock.move(60)
+    assert sweeper.sweep(time_left=watch.left).complete
+    assert watch.now < 10
+    assert [(kind, seqs) for kind, _, seqs, _ in listener.told()] == [("closed", range(1, 20_000))]
+    sweeper.sweep()
+    assert listener.told() == []
+
+
+@pytest.mark.parametrize("pages_in_time", [0, 3])
+def test_a_gap_that_came_in_is_told_as_closed_by_a_sweep_without_time_to_look_at_it(
+    sorter: StreamSorter, sweeper: Sweeper, pages_in_time: int
+) -> None:
+    sorter.set_policy("q", "skip after 7d")
+    put(sorter, 0, 1_000)
+    sweeper.sweep()
+    sorter.put_many(message(seq) for seq in range(1, 1_000))
+    watch, arrivals = Stopwatch(55.0), sorter.stores.items.arrivals
+    pages: list[int] = []
+
+    def slow_page(queue: str, after: int, limit: int) -> Any:
+        pages.append(after)
+        watch.sleep(watch.left() if len(pages) > pages_in_time else 0)
+        return arrivals(queue, after, min(limit, 50))
+
+    sorter.stores.items.arrivals = slow_page  # type: ignore[method-assign]
+    closed = sweeper.sweep(time_left=watch.left).closed
+    assert len(pages) == pages_in_time + 1
+    assert [event.seqs for event in closed] == [range(1, 1_000)]
+
+
 def test_a_gap_given_up_by_a_sweep_that_was_killed_is_told_by_the_next(
     sorter: StreamSorter, clock: MovableClock, sweeper: Sweeper, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
