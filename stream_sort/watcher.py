@@ -15,7 +15,7 @@ from stream_sort.errors import StoreMisconfigured, StoreUnavailable, StreamSortE
 from stream_sort.lag_finder import MOST_COMPARED, PATIENCE, LagFinder, Look, Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from stream_sort.core.consumption import Parked, Subscription
     from stream_sort.ports import ControlStore, CursorStore
@@ -96,14 +96,7 @@ class Watcher:
         after = replace(after, since=left[0][0] if left else after.since).remembering(finder.lags, now)
         overdue = [queue for name, queues in parked.items() for queue in _overdue(look, queues, finder.compared[name])]
         self.watched.whole = not self.watched.failed
-        if not self.watched.whole or self.watched.left or not look.rows.active:
-            after = after.still_dropping(before, again=not self.watched.whole)
-        if not self.watched.whole:
-            # What could not be compared now is compared next time, the part of the pass as well.
-            after = replace(before, lags=after.lags, forgotten=after.forgotten, dropped=after.dropped)
-        elif look.rows.through:
-            after = after.after_pass()
-        after = after.doubting(self.watched.lag)
+        after = self._seen(before, after, look, finder.compared).doubting(self.watched.lag)
         self._tell(after)
         self._pending = _Pending(look, before, after, finder.due, overdue)
         return list(dict.fromkeys((*(queue for _, queue in finder.due), *overdue)))
@@ -122,6 +115,24 @@ class Watcher:
         except StreamSortError as error:
             self.watched.failed.append(("(all)", error))
 
+    def _seen(self, before: Watch, after: Watch, look: Look, compared: Mapping[str, set[str]]) -> Watch:
+        """Return what is known after a look: what could not be compared is the next one's, the part of the pass too.
+
+        But those that fail at every look hold up no other one: they are left out. One that answers again is as a new
+        one from then on, which is compared with all that was active for a while, and with the whole pass.
+        """
+        failed = {name for name, _ in self.watched.failed}
+        is_again = bool(failed) and (failed == compared.keys() or not failed <= set(before.failing))
+        unclear = compared if is_again or self.watched.left or not look.rows.active else failed
+        after = after.still_dropping(before, unclear, again=is_again)
+        if is_again:
+            after = replace(before, lags=after.lags, forgotten=after.forgotten, dropped=after.dropped)
+        else:
+            left_out = failed | (set(before.failing) - set(before.consumers))
+            after = replace(after, consumers=tuple(name for name in after.consumers if name not in left_out))
+            after = after.after_pass() if look.rows.through else after
+        return replace(after, failing={name: min(compared[name], default="") for name in sorted(failed)})
+
     def _before(self) -> Watch:
         """Read what the last look kept; what cannot be read is as nothing, or no look would ever replace it."""
         try:
@@ -136,7 +147,7 @@ class Watcher:
     ) -> tuple[Look, Watch]:
         """Read what there is to compare; and what will be known if all of it is."""
         names = tuple(sorted(one.name for one in consumers if one.ready))
-        is_known = set(names) <= set(before.consumers)
+        is_known = set(names) <= {*before.consumers, *before.failing}
         if not is_known:
             # Somebody is new, also to queues that are idle: they are all passed anew.
             before = replace(before, began=None)
@@ -144,7 +155,7 @@ class Watcher:
         # Lags for which there was no room are compared again once no larger one is known.
         doubts = before.in_doubt()
         since = min(since, *doubts.values()) if doubts else since
-        named = {*parked, *(lag.queue for lag in before.lags)}
+        named = {*parked, *(lag.queue for lag in before.lags), *filter(None, before.failing.values())}
         rows = self._reader.read(before, named, since if is_known else min(since, now - FIRST_LOOK), now)
         times = ((row.active_at, row.queue) for row in rows.found.values())
         active = sorted((at, queue) for at, queue in times if at is not None and at >= since)

@@ -11,7 +11,7 @@ from stream_sort.core.activity import HOUR
 from stream_sort.core.times import is_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 # How many lagging queues are remembered, the worst of each consumer first; in how many bytes, as one row holds them.
 MOST_LAGS = 1_000
@@ -91,7 +91,8 @@ class Watch:
     lagged, and `forgotten` how many more there were. `dropped` says, by consumer, that others may lag of which nothing
     is remembered. The pass over all rows began at `began`, has seen `seen` rows and goes on at `place`; None there: it
     is through. The last one found `total` rows. Parked queues that are not compared were nudged if they were due at
-    `overdue_until`.
+    `overdue_until`. Consumers that are `failing` could not be compared when they were last tried; each with
+    a queue to try it with, "" if there was none.
     """
 
     since: float | None = None
@@ -104,6 +105,7 @@ class Watch:
     seen: int = 0
     total: int | None = None
     overdue_until: float | None = None
+    failing: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, kept: Any) -> Watch:
@@ -137,6 +139,7 @@ class Watch:
             "seen": self.seen,
             "total": self.total,
             "overdue_until": self.overdue_until,
+            "failing": self.failing,
         }
 
     def remembering(self, lags: Iterable[Lag], now: float = 0.0) -> Watch:
@@ -177,10 +180,10 @@ class Watch:
         dropped = self.dropped.items()
         return replace(self, dropped={name: replace(one, doubted=known[name] < one.messages) for name, one in dropped})
 
-    def still_dropping(self, before: Watch, *, again: bool) -> Watch:
-        """Return the same if the doubts of the last look could not be cleared up: by the next one, or by the pass."""
+    def still_dropping(self, before: Watch, consumers: Collection[str], *, again: bool) -> Watch:
+        """Return the same if the doubts about these could not be cleared up: by the next look, or by the pass."""
         dropped = dict(self.dropped)
-        for consumer in before.in_doubt().keys() & set(self.consumers):
+        for consumer in before.in_doubt().keys() & set(consumers):
             old = before.dropped[consumer] if again else replace(before.dropped[consumer], active_since=None)
             dropped[consumer] = old.joined(dropped.get(consumer, old))
         return replace(self, dropped=dropped)
@@ -196,7 +199,7 @@ class Watch:
         return (
             all(at is None or is_time(at) for at in times)
             and all(_is_number(number) for number in numbers)
-            and all(isinstance(name, str) for name in self.consumers)
+            and all(isinstance(name, str) for name in (*self.consumers, *self.failing, *self.failing.values()))
         )
 
 

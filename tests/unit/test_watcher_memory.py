@@ -16,6 +16,8 @@ from stream_sort.testing.clock import MovableClock
 from stream_sort.watcher import Watcher
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream_sort.sweeper import Sweep
 
 LONG = 86_400.0
@@ -243,6 +245,120 @@ def test_the_lags_of_a_consumer_whose_comparison_failed_are_told_once_it_works(f
     assert fleet.watcher.watched.lag == {"a": 6}
 
 
+class Broken:
+    """Checkpoints of some consumers that cannot be read."""
+
+    def __init__(self, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, *consumers: str) -> None:
+        self.consumers = set(consumers)
+        self.error: Exception = KeyError("a bug")
+        self._read = fleet.control.readable_checkpoints
+        monkeypatch.setattr(fleet.control, "readable_checkpoints", self._checkpoints)
+
+    def _checkpoints(self, consumer: str, queues: Any) -> Any:
+        if consumer in self.consumers:
+            raise self.error
+        return self._read(consumer, queues)
+
+
+@pytest.fixture
+def busy(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
+    """Sweep a minute at a time, while more queues move than one look compares, but not in each minute."""
+    for module in ("watcher", "lag_finder"):
+        monkeypatch.setattr(f"stream_sort.{module}.MOST_COMPARED", 60)
+
+    def go_on(minutes: int) -> list[str]:
+        nudged = []
+        for minute in range(minutes):
+            for queue in fleet.add(10, prefix=f"at{fleet.clock():.0f}-{minute}-"):
+                fleet.commit("well", queue)
+            nudged += fleet.sweep().nudged
+        return nudged
+
+    return go_on
+
+
+def test_a_consumer_that_can_never_be_compared_keeps_no_other_one_asleep(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, busy: Callable[[int], list[str]]
+) -> None:
+    fleet.register("broken")
+    fleet.register("well")
+    Broken(fleet, monkeypatch, "broken")
+    assert busy(30) == []
+    (sleeps,) = fleet.add(1, prefix="sleeps")
+    assert sleeps in busy(8)
+    assert [name for name, _ in fleet.watcher.watched.failed] == ["broken"]
+    assert (fleet.watcher.watched.whole, fleet.watcher.watched.left) == (False, 0)
+
+
+def test_idle_queues_are_found_beside_a_consumer_that_can_never_be_compared(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = fleet.add(30, ago=LONG)
+    fleet.register("broken")
+    fleet.register("well")
+    Broken(fleet, monkeypatch, "broken")
+    assert {queue for _ in range(10) for queue in fleet.sweep().nudged} == set(names)
+
+
+def test_a_consumer_that_can_never_be_compared_costs_no_reads_of_what_others_are_done_with(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = fleet.add(60, ago=5_400)
+    fleet.register("broken")
+    fleet.register("well")
+    for queue in names:
+        fleet.commit("well", queue, ago=5_400)
+    Broken(fleet, monkeypatch, "broken")
+    for _ in range(20):
+        fleet.sweep()
+    scanned: list[Any] = []
+    named: list[str] = []
+    rows, rows_of = fleet.tables.rows, fleet.tables.rows_of
+    monkeypatch.setattr(fleet.tables, "rows", lambda *args: scanned.append(args) or rows(*args))
+    monkeypatch.setattr(fleet.tables, "rows_of", lambda queues: named.extend(queues) or rows_of(queues))
+    for _ in range(10):
+        fleet.sweep()
+    assert (scanned, len(named)) == ([], 10), "one at each look, to see whether it answers again"
+
+
+def test_a_consumer_that_can_be_compared_again_is_woken_wherever_it_sleeps(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = fleet.add(30, ago=LONG)
+    for consumer in ("broken", "well"):
+        fleet.register(consumer)
+        for queue in names:
+            fleet.commit(consumer, queue, ago=LONG)
+    for _ in range(10):
+        assert fleet.sweep().nudged == []
+    broken = Broken(fleet, monkeypatch, "broken")
+    for queue in names:
+        fleet.release(queue)
+        fleet.commit("well", queue)
+    for _ in range(200):
+        assert fleet.sweep().nudged == []
+    broken.consumers = set()
+    assert {queue for _ in range(9) for queue in fleet.sweep().nudged} == set(names)
+    assert fleet.watcher.watched.lag == {"broken": 1}
+
+
+def test_what_moved_while_no_consumer_could_be_compared_is_compared_afterwards(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.add(300, prefix="idle", ago=LONG)
+    for consumer in ("one", "other"):
+        fleet.register(consumer, start="300")
+    for _ in range(70):
+        fleet.sweep()
+    broken = Broken(fleet, monkeypatch, "one", "other")
+    broken.error = StoreUnavailable("throttled")
+    (sleeps,) = fleet.add(1, position=301)
+    for _ in range(200):
+        assert fleet.sweep().nudged == []
+    broken.consumers = set()
+    assert fleet.sweep().nudged == [sleeps]
+
+
 def test_a_new_consumer_whose_first_comparison_fails_is_woken_in_idle_queues_all_the_same(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,6 +492,8 @@ STRANGE: list[dict[str, Any]] = [
     {"dropped": {"a": [1, "2", 3]}},
     {"seen": None},
     {"overdue_until": []},
+    {"failing": ["a"]},
+    {"failing": {"a": 1}},
 ]
 
 
