@@ -53,9 +53,13 @@ class Hints:
             if len(self._failing) > self._limit:
                 del self._failing[next(iter(self._failing))]
 
+    def is_failing(self, queue: str) -> bool:
+        """Return True for a queue that failed when it was last tried."""
+        return queue in self._failing
+
     def failing_last(self, queues: Iterable[str]) -> list[str]:
         """Return the queues as they came, but those last that failed when they were last tried."""
-        return sorted(queues, key=lambda queue: queue in self._failing)
+        return sorted(queues, key=self.is_failing)
 
     def forget(self, queue: str) -> None:
         """Drop the hint of a queue."""

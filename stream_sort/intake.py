@@ -19,7 +19,7 @@ from stream_sort.errors import (
 )
 from stream_sort.hints import Hint, Hints
 from stream_sort.proof import find_row
-from stream_sort.queue_errors import HOPELESS, hopeless_of, tried
+from stream_sort.queue_errors import HOPELESS, FailingQueues, hopeless_of, tried
 from stream_sort.window import Outcome, Window
 
 if TYPE_CHECKING:
@@ -147,19 +147,24 @@ class Intake:
         # What is stored by now is to be released as well: that has half of the time that is left.
         rest = time.part(FOR_STORING)
         messages = window.take_back(queues)
+        last = sorted(messages, key=lambda index: self.hints.is_failing(messages[index].queue))
         with rest.patiently():
-            for indexes in _parts(list(messages), STORED_AT_ONCE):
+            for indexes in _parts(last, STORED_AT_ONCE):
                 self._store(window, {index: messages[index] for index in indexes}, rest, STORED_AT_ONCE)
 
     def _store(self, window: Window, messages: Mapping[int, Message], time: CallTime, size: int) -> None:
+        """Store messages in parts; a queue that fails goes last from then on, and is left once it failed in two."""
         arrivals = self._arrivals(window, messages)
         answers: dict[Slot, Answered] = {}
-        for slots in _parts(list(arrivals), size):
-            answers |= self._store_part(slots, arrivals, time)
+        failing = FailingQueues()
+        for slots in _parts(sorted(arrivals, key=lambda slot: self.hints.is_failing(slot[0])), size):
+            answers |= self._store_part(slots, arrivals, failing, time)
             if error := hopeless_of(answers.values()):
                 # It ends the call: nothing more is tried. What is stored is answered so, and released.
                 answers |= dict.fromkeys(arrivals.keys() - answers.keys(), error)
                 break
+        for queue in failing:
+            self.hints.note_failing(queue)
         self._note_outcomes(window, messages, arrivals, answers, time)
 
     def _arrivals(self, window: Window, messages: Mapping[int, Message]) -> dict[Slot, Arrival]:
@@ -178,10 +183,16 @@ class Intake:
         return arrivals
 
     def _store_part(
-        self, slots: Sequence[Slot], arrivals: Mapping[Slot, Arrival], time: CallTime
+        self, slots: Sequence[Slot], arrivals: Mapping[Slot, Arrival], failing: FailingQueues, time: CallTime
     ) -> dict[Slot, Answered]:
         if time.is_over():
             return {slot: out_of_time(slot[0]) for slot in slots}
+        left_out = failing.left_out(slots)
+        tried_now = self._put([slot for slot in slots if slot not in left_out], arrivals)
+        failing.note(tried_now)
+        return left_out | tried_now
+
+    def _put(self, slots: Sequence[Slot], arrivals: Mapping[Slot, Arrival]) -> dict[Slot, Answered]:
         try:
             answers = self.items.put_many([arrivals[slot] for slot in slots], self.clock())
         except HOPELESS as error:

@@ -292,3 +292,24 @@ def test_i7_a_table_that_does_not_answer_is_not_asked_for_every_message(client: 
     answers = inserts.many([wire(seq) for seq in range(2, 22)])
     assert {type(answer) for answer in answers} == {StoreUnavailable}
     assert client.calls == ["put_item"] * 2
+
+
+def test_a_batch_that_hangs_longer_than_there_is_time_is_followed_by_no_other_call_and_then_taken_apart(
+    client: Faulty,
+) -> None:
+    now = [0.0]
+    calls = Calls(client, 3.0, lambda seconds: now.__setitem__(0, now[0] + seconds), lambda: now[0], lambda: 0.5)
+    inserts = Inserts(calls, TableNames("Items", "Cursor", KeyNames()), InFlight(1))
+    inserts.check_keys("q")
+
+    def silent(method: str, _: dict[str, Any]) -> None:
+        now[0] += 5.0
+        raise ReadTimeoutError(endpoint_url=method)
+
+    client.calls.clear()
+    client.watch = silent
+    assert {type(answer) for answer in inserts.many([wire(0), wire(1)])} == {StoreUnavailable}
+    assert client.calls == ["batch_execute_statement"]
+    client.watch = lambda *_: None
+    assert inserts.many([wire(0), wire(1)]) == [None, None]
+    assert client.calls[1:] == ["put_item"] * 2

@@ -79,6 +79,11 @@ class Patience:
         """Whether there is no time to begin with anything else: a first round is not ended by a short deadline."""
         return self.calls.monotonic() - self.began >= max(self.deadline, SHORTEST_ROUND)
 
+    @property
+    def has_time(self) -> bool:
+        """Whether another try may begin."""
+        return self.calls.monotonic() - self.began < self.deadline
+
     def wait(self, problem: object) -> None:
         """Sleep before the next try, or raise StoreUnavailable if there is no time for one."""
         elapsed = self.calls.monotonic() - self.began

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from stream_sort.errors import (
     AccessDenied,
@@ -22,9 +22,10 @@ from stream_sort.errors import (
 )
 from stream_sort.stores.dynamodb.calls import PassingFault
 from stream_sort.stores.dynamodb.errors import RETRYABLE_CODES
+from stream_sort.stores.dynamodb.unanswered import Unanswered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stream_sort.inflight import InFlight
     from stream_sort.stores.dynamodb.calls import Calls, Patience, Reply
@@ -48,19 +49,27 @@ class Inserts:
         self._keys = names.keys
         self._in_flight = in_flight
         self._batching = True
+        self._unanswered = Unanswered()
         self.keys_fit = False
 
     def one(self, record: Wire) -> Wire | None:
         """Insert one record with a conditional put."""
-        self.check_keys(record[self._keys.queue]["S"])
+        self.check_keys(self._queue(record))
         return _there(self._calls("put_item", self._table, **self._insert(record)))
 
     def many(self, records: Sequence[Wire]) -> list[Wire | StreamSortError | None]:
-        """Insert records, several calls at once; one answer for each, in order."""
+        """Insert records, several calls at once; one answer for each, in order.
+
+        One slot that hangs fails a batch for all: records of a queue that did not answer its last write go alone.
+        """
         for record in records[:1]:
-            self.check_keys(record[self._keys.queue]["S"])
-        chunks = [records[start : start + BATCH] for start in range(0, len(records), BATCH)]
-        return [answer for answers in self._in_flight.map(self._chunk, chunks) for answer in answers]
+            self.check_keys(self._queue(record))
+        together = [index for index, record in enumerate(records) if not self._unanswered.count(self._queue(record))]
+        parts = [together[start : start + BATCH] for start in range(0, len(together), BATCH)]
+        chunks = [{index: records[index] for index in part} for part in parts]
+        answers = {index: one for chunk in self._in_flight.map(self._chunk, chunks) for index, one in chunk.items()}
+        self._alone(records, answers)
+        return [answers[index] for index in range(len(records))]
 
     def check_keys(self, queue: str) -> None:
         """Read a slot before the first write, unless one was read: a table with other keys may take what is put.
@@ -87,9 +96,10 @@ class Inserts:
             return
         self.keys_fit = True
 
-    def _chunk(self, records: Sequence[Wire]) -> list[Wire | StreamSortError | None]:
+    def _chunk(self, records: Mapping[int, Wire]) -> Answers:
+        """Insert what can be in one batch; what that does not decide has no answer."""
         answers: Answers = {}
-        statements = {index: _statement(self._table, tuple(record)) for index, record in enumerate(records)}
+        statements = {index: _statement(self._table, tuple(record)) for index, record in records.items()}
         batch = [index for index, statement in statements.items() if statement is not None]
         if self._batching and len(batch) > 1:
             requests = {
@@ -100,15 +110,14 @@ class Inserts:
                 }
                 for index in batch
             }
-            self._try_batch(requests, answers)
+            self._try_batch(requests, records, answers)
         self._fetch(records, answers)
-        self._alone(records, answers)
-        return [answers[index] for index in range(len(records))]
+        return answers
 
-    def _try_batch(self, requests: dict[int, dict[str, Any]], answers: Answers) -> None:
+    def _try_batch(self, requests: dict[int, dict[str, Any]], records: Mapping[int, Wire], answers: Answers) -> None:
         """Decide what a batch can decide; what it has decided stays so, whatever happens to the rest."""
         try:
-            self._execute(requests, answers)
+            self._execute(requests, records, answers)
         except AccessDenied:
             self._batching = False
         except StoreMisconfigured:
@@ -118,7 +127,7 @@ class Inserts:
         except Exception:  # noqa: BLE001  # an emulator without PartiQL
             self._batching = False
 
-    def _execute(self, requests: dict[int, dict[str, Any]], answers: Answers) -> None:
+    def _execute(self, requests: dict[int, dict[str, Any]], records: Mapping[int, Wire], answers: Answers) -> None:
         """Run statements until each is decided, or cannot be here; an empty record stands for one to fetch."""
         patience = self._calls.patience("BatchExecuteStatement", self._table)
         pending = dict.fromkeys(requests, "")
@@ -128,7 +137,8 @@ class Inserts:
                 try:
                     reply = self._calls.once("batch_execute_statement", patience.target, Statements=statements)
                 except PassingFault as fault:
-                    if patience.deadline > 0 and not isinstance(fault.problem, ClientError):
+                    self._note_fault(fault, (self._queue(records[index]) for index in pending))
+                    if patience.has_time and not isinstance(fault.problem, ClientError):
                         # One slot that does not answer fails the call for all: who has time puts each alone.
                         return
                     patience.wait(fault.problem)
@@ -140,38 +150,57 @@ class Inserts:
             answers.update(dict.fromkeys(pending, error))
 
     def _alone(self, records: Sequence[Wire], answers: Answers) -> None:
-        """Put what is undecided one by one, in rounds within one deadline: what is throttled delays no other record."""
+        """Put what is undecided one by one, in rounds within one deadline: what is throttled delays no other record.
+
+        Those of queues that did not answer most often go last.
+        """
         patience = self._calls.patience("PutItem", self._table)
-        pending: dict[int, Exception | None] = {index: None for index in range(len(records)) if index not in answers}
+        undecided = [index for index in range(len(records)) if index not in answers]
+        undecided.sort(key=lambda index: self._unanswered.count(self._queue(records[index])))
         try:
-            while pending:
-                pending = self._round(pending, records, answers, patience)
-                if pending:
-                    patience.wait(next(iter(pending.values())))
+            while undecided:
+                faults = self._round(undecided, records, answers, patience)
+                undecided = list(faults)
+                if faults:
+                    patience.wait(next(iter(faults.values())))
         except StoreUnavailable as error:
-            answers.update(dict.fromkeys(pending, error))
+            answers.update(dict.fromkeys(undecided, error))
 
     def _round(
-        self, pending: Iterable[int], records: Sequence[Wire], answers: Answers, patience: Patience
-    ) -> dict[int, Exception | None]:
-        """Try each record once; answers those to try again. When failures took all the time, the rest is not tried."""
-        faults: dict[int, Exception | None] = {}
-        fault: Exception | None = None
-        for index in pending:
-            if fault is not None and patience.is_over:
-                faults[index] = fault
-                continue
+        self, undecided: Sequence[int], records: Sequence[Wire], answers: Answers, patience: Patience
+    ) -> dict[int, Exception]:
+        """Try each record once, some at once, so that one that hangs holds up no other; answers those to try again.
+
+        When failures took all the time, the rest is not tried.
+        """
+        problems: list[Exception] = []
+
+        def put(index: int) -> Exception | None:
+            if problems and patience.is_over:
+                return problems[-1]
+            queue = self._queue(records[index])
             try:
                 answers[index] = _there(self._calls.once("put_item", patience.target, **self._insert(records[index])))
-            except PassingFault as passing:
-                faults[index] = fault = passing.problem
+            except PassingFault as fault:
+                self._note_fault(fault, [queue])
+                problems.append(fault.problem)
+                return fault.problem
             except StoreMisconfigured:
                 raise
             except StoreError as error:
                 answers[index] = error
-        return faults
+            self._unanswered.forget([queue])
+            return None
 
-    def _fetch(self, records: Sequence[Wire], answers: Answers) -> None:
+        problem_of = dict(zip(undecided, self._in_flight.map(put, undecided), strict=True))
+        return {index: problem for index, problem in problem_of.items() if problem is not None}
+
+    def _note_fault(self, fault: PassingFault, queues: Iterable[str]) -> None:
+        """Remember the queues of a write that got no answer; one that cannot be read is an answer."""
+        if isinstance(fault.problem, BotoCoreError):
+            self._unanswered.note(queues)
+
+    def _fetch(self, records: Mapping[int, Wire], answers: Answers) -> None:
         """Read the records that stood in the way but were not shown; one that is gone again is put alone.
 
         So is one that cannot be read for a reason that stays: its own conditional put shows it, or what is wrong.
@@ -209,8 +238,12 @@ class Inserts:
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
 
+    def _queue(self, record: Wire) -> str:
+        queue: str = record[self._keys.queue]["S"]
+        return queue
+
     def _key(self, record: Wire) -> tuple[str, int]:
-        return record[self._keys.queue]["S"], int(record[self._keys.seq]["N"])
+        return self._queue(record), int(record[self._keys.seq]["N"])
 
 
 def _there(reply: Reply) -> Wire | None:
