@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from stream_sort.aws_answers import answered
 from stream_sort.aws_lambda.receipts import is_own_fault
 from stream_sort.aws_lambda.sqs_client import make_sqs_client
 from stream_sort.errors import StoreUnavailable
@@ -62,7 +63,8 @@ class DeadLetterQueue:
             self._client = make_sqs_client()
         attributes = {name: {"DataType": "String", "StringValue": value} for name, value in facts.items()}
         try:
-            self._client.send_message(QueueUrl=self._url, MessageBody=body, MessageAttributes=attributes)
+            request = {"QueueUrl": self._url, "MessageBody": body, "MessageAttributes": attributes}
+            answered(self._client.send_message, "MessageId", **request)
         except ClientError as error:
             if not _is_refusal(error) or facts["encoding"] == "none":
                 raise

@@ -7,8 +7,8 @@ import math
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.parsers import ResponseParserError
 
+from stream_sort.aws_answers import answered
 from stream_sort.aws_lambda.sqs_client import make_sqs_client
 from stream_sort.core.consumption import LONGEST_DELAY
 from stream_sort.errors import StoreUnavailable
@@ -27,8 +27,9 @@ class RetryQueue:
         body = json.dumps({"consumer": self._consumer, "queue": queue}, ensure_ascii=False)
         seconds = math.ceil(min(max(delay, 0.0), LONGEST_DELAY))
         try:
-            self._sqs().send_message(QueueUrl=self._url, MessageBody=body, DelaySeconds=seconds)
-        except (ClientError, BotoCoreError, ResponseParserError) as error:
+            request = {"QueueUrl": self._url, "MessageBody": body, "DelaySeconds": seconds}
+            answered(self._sqs().send_message, "MessageId", **request)
+        except (ClientError, BotoCoreError) as error:
             raise StoreUnavailable(
                 f"no wake could be sent to {self._url}: {error}; the sweep wakes the queue instead",
                 operation="SendMessage",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.aws_answers import UnreadableAnswer, answered
 from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries, refused
 
 if TYPE_CHECKING:
@@ -37,8 +38,11 @@ class EventBridgeSink:
 
     def _put(self, piece: list[Entry], progress: Progress) -> None:
         check_size(max(entry.size for entry in piece) + LABELS_SIZE, MAX_BYTES)
-        answer = self._client.put_events(Entries=[self._event(entry) for entry in piece])
-        for entry, result in zip(piece, answer["Entries"], strict=True):
+        answer = answered(self._client.put_events, "Entries", Entries=[self._event(entry) for entry in piece])
+        results = answer["Entries"]
+        if len(results) != len(piece):
+            raise UnreadableAnswer(problem=f"it has {len(results)} Entries for {len(piece)} events")
+        for entry, result in zip(piece, results, strict=True):
             if "EventId" not in result:
                 code = result.get("ErrorCode")
                 raise refused(code, f"PutEvents failed: {code}: {result.get('ErrorMessage')}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.aws_answers import answered
 from stream_sort.sinks.identity import attributes_size, fifo_labels, xml_safe
 from stream_sort.sinks.progress import Entry, Progress, check_size, entries
 
@@ -52,7 +53,7 @@ def sqs_fifo_sink(url: str, client: Any, sender: str) -> FifoSink:
     """To a queue; one with FifoThroughputLimit perMessageGroupId takes thousands of calls a second."""
 
     def send(text: str, labels: dict[str, Any]) -> None:
-        client.send_message(QueueUrl=url, MessageBody=text, **labels)
+        answered(client.send_message, "MessageId", QueueUrl=url, MessageBody=text, **labels)
 
     return FifoSink(f"SQS queue {url}", send, sender)
 
@@ -61,6 +62,6 @@ def sns_fifo_sink(arn: str, client: Any, sender: str) -> FifoSink:
     """To a topic, and in the same order to each of its subscribers."""
 
     def publish(text: str, labels: dict[str, Any]) -> None:
-        client.publish(TopicArn=arn, Message=text, **labels)
+        answered(client.publish, "MessageId", TopicArn=arn, Message=text, **labels)
 
     return FifoSink(f"SNS topic {arn}", publish, sender)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from stream_sort.aws_answers import answered
 from stream_sort.sinks.identity import partition_key
 from stream_sort.sinks.progress import Entry, Progress, check_size, entries
 
@@ -44,7 +45,8 @@ class KinesisSink:
         check_size(entry.size + len(key.encode()), MAX_BYTES)
         after = {"SequenceNumberForOrdering": self._numbers[key]} if key in self._numbers else {}
         try:
-            answer = self._client.put_record(**self._stream, **after, PartitionKey=key, Data=entry.text.encode())
+            record = {**self._stream, **after, "PartitionKey": key, "Data": entry.text.encode()}
+            answer = answered(self._client.put_record, "SequenceNumber", **record)
         except ClientError as error:
             # The number itself may be what is refused, when the stream was made anew: the next try goes without. It is
             # no fault of the message, so it is made at once.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.aws_answers import UnreadableAnswer, answered
 from stream_sort.errors import HandlerProblem, TryLater, shown
 from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries
 
@@ -54,12 +55,20 @@ class LambdaSink:
 
     def _invoke(self, queue: str, after: int, through: int, piece: list[Entry]) -> int:
         check_size(max(entry.size for entry in piece), MAX_BYTES)
-        answer = self._client.invoke(
+        answer = answered(
+            self._client.invoke,
+            "Payload",
             FunctionName=self._function,
             InvocationType="RequestResponse",
             Payload=_payload(queue, after, through, piece),
         )
-        told = _document(answer["Payload"].read())
+        payload = answer["Payload"].read()
+        told = _document(payload)
+        if told is None:
+            # A runtime of one's own may answer with what is no JSON, and Lambda names the version that ran.
+            if "ExecutedVersion" not in answer:
+                raise UnreadableAnswer(problem=shown(payload))
+            told = {}
         if answer.get("FunctionError"):
             problem = f"the function failed: {told.get('errorType')}: {told.get('errorMessage')}"
             raise TryLater(problem) if told.get("errorType") in NEVER_BEGAN else HandlerProblem(problem)
@@ -80,11 +89,12 @@ def _payload(queue: str, after: int, through: int, piece: list[Entry]) -> bytes:
     return f'{{{head},"seqs":[{seqs}],"messages":[{messages}]}}'.encode()
 
 
-def _document(payload: bytes) -> dict[str, Any]:
+def _document(payload: bytes) -> dict[str, Any] | None:
+    """Return what a function answered, empty if it is no object; None if it is no JSON."""
     try:
         told = json.loads(payload)
     except ValueError:
-        return {}
+        return None
     return told if isinstance(told, dict) else {}
 
 

@@ -44,7 +44,7 @@ class Failing:
             self._left -= 1
             if self._left < 0:
                 raise self._error
-            return {"SequenceNumber": "1"}
+            return {"MessageId": "1", "SequenceNumber": "1"}
 
         return call
 

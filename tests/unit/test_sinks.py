@@ -57,6 +57,7 @@ class Recorder:
         def call(**request: Any) -> dict[str, Any]:
             self.calls.append(request)
             return {
+                "MessageId": str(len(self.calls)),
                 "SequenceNumber": str(len(self.calls)),
                 "Entries": [{"EventId": "e"} for _ in request.get("Entries", ())],
             }
