@@ -122,7 +122,8 @@ class Consumer:
         """Try again what is dead or parked in a queue, or at one seq of it: in order, each at its own place.
 
         Dead letters come first, lowest seq first, each by itself; the first that fails again ends it. Returns how many
-        messages were delivered. When time is short, what is parked is handed to a new wake, and dead letters stay.
+        messages were delivered. When time is short, dead letters stay, and what is parked behind them; of what is
+        parked and was begun, the rest is handed to a new wake.
         """
         self._check_handler()
         stuck = self.stuck(queue, None if seq is None else check_seq(seq))
@@ -130,16 +131,11 @@ class Consumer:
             raise NotParked(self.name, queue, seq)
         dead = [one for one in stuck if isinstance(one, DeadLetter)]
         self._begin()
-        letters = Letters(self._desk)
         shift = self._shift(time_left)
-        for done, letter in enumerate(dead):
-            # In a long redrive, too, the registration is read again once a minute.
-            self._begin()
-            if (time_left and time_left() < _reserve(shift)) or not letters.redrive(letter):
-                return done
-        if len(stuck) == len(dead):
-            return len(dead)
-        return len(dead) + self._deliver(queue, shift, time_left, forced=True, afresh=True)
+        done, has_time = self._redrive_dead(dead, shift, time_left)
+        if done < len(dead) or len(stuck) == len(dead) or not has_time:
+            return done
+        return done + self._deliver(queue, shift, time_left, forced=True, afresh=True)
 
     def discard(self, queue: str, seq: int, reason: str) -> None:
         """Give up for good on a message that is dead, or on the one a queue is parked at; the queue then goes on.
@@ -258,7 +254,7 @@ class Consumer:
                 line.append(delivery)
                 if len(line) == 1 and delivery.tries_again:
                     self._pace.sleep(RETRY_PAUSE)
-            if time_left and time_left() < max(reserve, 2 * longest):
+            if time_left and _is_short(time_left, reserve, longest):
                 self._hand_over(line, reserve, time_left)
                 break
 
@@ -287,6 +283,25 @@ class Consumer:
         if served.error is not None:
             raise served.error
         return served.delivered
+
+    def _redrive_dead(
+        self, dead: Iterable[DeadLetter], shift: Shift, time_left: Callable[[], float] | None
+    ) -> tuple[int, bool]:
+        """Try dead letters until one fails again; returns how many are delivered, and if there is time for more.
+
+        None is begun that might not end in time: it would be killed, and that counts as an attempt.
+        """
+        letters, reserve = Letters(self._desk), _reserve(shift)
+        longest, done = 0.0, 0
+        for letter in dead:
+            # In a long redrive, too, the registration is read again once a minute.
+            self._begin()
+            began = self._pace.monotonic()
+            if (time_left and _is_short(time_left, reserve, longest)) or not letters.redrive(letter):
+                return done, False
+            longest, done = max(longest, self._pace.monotonic() - began), done + 1
+        # What is parked alone is tried, however short the time is.
+        return done, not (done and time_left and _is_short(time_left, reserve, longest))
 
     def _parked(self) -> Iterator[Parked]:
         page = self._desk.control.parked(self.name)
@@ -333,3 +348,8 @@ class Consumer:
 def _reserve(shift: Shift) -> float:
     """What a run keeps of its time for handing over what is left."""
     return min(LONGEST_RESERVE, RESERVED_SHARE * shift.seconds)
+
+
+def _is_short(time_left: Callable[[], float], reserve: float, longest: float) -> bool:
+    """Return True if there may be no time for one more call of the handler that takes as long as the longest so far."""
+    return time_left() < max(reserve, 2 * longest)

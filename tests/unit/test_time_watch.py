@@ -240,6 +240,37 @@ def test_a_message_given_up_at_the_last_moment_leaves_the_rest_to_a_new_wake(off
     assert office.waker.sent == [("q", 0.0)]
 
 
+def with_dead_letters(office: Office, count: int, clerk: Clerk, timed: Timed) -> OrderedConsumer:
+    """A consumer that is parked behind so many dead letters; its messages are mended by now, and take their time."""
+    office.put(*range(count))
+    clerk.poison = set(range(count + 1))
+    options: dict[str, Any] = {"batch_size": 1, "max_attempts": 1}
+    wake(office.hire(clerk, on_poison="dead_letter", **options))
+    office.put(count)
+    wake(office.hire(clerk, **options))
+    clerk.poison = set()
+    return office.hire(timed.takes_time(clerk), on_poison="dead_letter", **options)
+
+
+def test_a_redrive_begins_no_dead_letter_that_there_may_be_no_time_for(office: Office) -> None:
+    clerk, timed = Clerk(), Timed(office, 60.0, 12.0)
+    consumer = with_dead_letters(office, 6, clerk, timed)
+    delivered = consumer.redrive("q", time_left=timed.left)
+    assert timed.left() > 0, "Lambda would have killed it"
+    assert delivered == 4
+    assert [(one.seq, one.attempts) for one in consumer.dead_letters()] == [(4, 1), (5, 1)]
+
+
+def test_a_redrive_begins_no_parked_message_that_there_may_be_no_time_for(office: Office) -> None:
+    clerk, timed = Clerk(), Timed(office, 23.0, 12.0)
+    consumer = with_dead_letters(office, 1, clerk, timed)
+    delivered = consumer.redrive("q", time_left=timed.left)
+    assert timed.left() > 0, "Lambda would have killed it"
+    assert delivered == 1
+    assert ([one.seq for one in consumer.parked()], consumer.dead_letters()) == ([1], [])
+    assert consumer.redrive("q", time_left=Timed(office, 60.0, 12.0).left) == 1
+
+
 def test_a_handler_that_does_parts_in_transactions_gets_on_in_short_runs(office: Office) -> None:
     done: list[int] = []
 
