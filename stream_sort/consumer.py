@@ -38,6 +38,8 @@ RETRY_PAUSE = 0.2
 # The part of a run's time that is kept for handing over what is left.
 RESERVED_SHARE = 0.2
 LONGEST_RESERVE = 10.0
+# The part of that which is kept for answering, when queues in trouble are recorded that cannot be handed over.
+ANSWERING_SHARE = 0.1
 MAX_REASON = 256
 
 
@@ -261,16 +263,19 @@ class Consumer:
     def _hand_over(self, line: Iterable[Delivery], reserve: float, time_left: Callable[[], float]) -> None:
         """Leave the rest to new wakes; once there is no time for another one as slow, what is left is given back.
 
-        A wake that cannot be sent takes seconds. What is in trouble is recorded all the same, until that fails once.
-        A queue that was asked for by hand is handed over in any case: nobody would ask again.
+        A wake that cannot be sent takes seconds. What is in trouble is recorded all the same, until that fails once, or
+        there is no time for that either. A queue that was asked for by hand is handed over in any case: nobody would
+        ask again.
         """
-        longest, records = 0.0, True
+        longest, longest_record, records = 0.0, 0.0, True
         with time_limit(lambda: time_left() - reserve / 2):
             for delivery in line:
-                if delivery.comes_again and longest and time_left() < 2 * longest:
-                    records = delivery.give_back(records=records) and records
-                    continue
                 began = self._pace.monotonic()
+                if delivery.comes_again and longest and time_left() < 2 * longest:
+                    has_time = not _is_short(time_left, ANSWERING_SHARE * reserve, longest_record)
+                    records = delivery.give_back(records=records and has_time) and records
+                    longest_record = max(longest_record, self._pace.monotonic() - began)
+                    continue
                 delivery.hand_over()
                 longest = max(longest, self._pace.monotonic() - began)
 
@@ -351,5 +356,5 @@ def _reserve(shift: Shift) -> float:
 
 
 def _is_short(time_left: Callable[[], float], reserve: float, longest: float) -> bool:
-    """Return True if there may be no time for one more call of the handler that takes as long as the longest so far."""
+    """Return True if there may be no time for one more piece of work that takes as long as the longest so far."""
     return time_left() < max(reserve, 2 * longest)

@@ -73,6 +73,22 @@ class SlowOutage:
         raise StoreUnavailable("out of reach")
 
 
+class SlowTable:
+    """A control table that takes a quarter of a second for each commit."""
+
+    def __init__(self, store: Any, office: Office) -> None:
+        self._store = store
+        self._office = office
+        self.seconds = 0.25
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def commit(self, *arguments: Any) -> Any:
+        self._office.ticks[0] += self.seconds
+        return self._store.commit(*arguments)
+
+
 def run(
     office: Office, handler: Callable[[Batch], object], *queues: str, seconds: float, takes: float = 1.0
 ) -> list[str]:
@@ -147,6 +163,32 @@ def test_trouble_that_cannot_be_recorded_in_time_is_kept_for_the_next_run(office
     parked = consumer.parked()
     assert {one.attempts for one in parked} == {1}, "what failed by itself"
     assert sorted(office.waker.sent) == sorted((one.queue, 2.0) for one in parked)
+
+
+@pytest.mark.parametrize("count", [1, 8], ids=["a message alone", "a chunk"])
+def test_giving_back_many_queues_in_trouble_ends_in_time_although_the_table_is_slow(office: Office, count: int) -> None:
+    names = [f"queue {number}" for number in range(100)]
+    for name in names:
+        office.put(*range(count), queue=name)
+    clerk, timed = Clerk(poison={0}), Timed(office, 59.9, 0.5)
+    consumer = office.hire(timed.takes_time(clerk), batch_size=2)
+    table = SlowTable(consumer._desk.control, office)
+    consumer._desk = replace(consumer._desk, control=table)  # type: ignore[arg-type]
+    served = consumer.process([Wake(name, None, (name,)) for name in names], timed.left)
+    assert timed.left() > 0, "Lambda would have killed it"
+    recorded = [one.queue for one in consumer.parked()]
+    assert 30 < len(recorded) < 100
+    assert sorted(recorded) == sorted(one.queue for one in served if one.ended == "parked")
+    assert {one.ended for one in served if one.queue not in recorded} == {"failed"}
+    table.seconds = 0.0
+    wake(consumer, "idle")
+    # What failed by itself is kept until it is recorded; what was not tried by itself just comes again.
+    assert len(consumer.parked()) == (100 if count == 1 else len(recorded))
+    assert {one.attempts for one in consumer.parked()} == {int(count == 1)}
+    clerk.poison.clear()
+    office.clock.move(1_000)
+    wake(consumer, *names)
+    assert all(clerk.seqs(name) == list(range(count)) for name in names)
 
 
 def test_a_slow_handler_is_handed_over_and_not_given_back_though_little_time_is_left(office: Office) -> None:
