@@ -13,7 +13,7 @@ from stream_sort.core.limits import (
     MAX_TRANSACTION_BYTES,
 )
 from stream_sort.core.wire import Unstorable, canonical_entries, entries_of, size_of
-from stream_sort.errors import EffectRefused, TransactionTooLarge
+from stream_sort.errors import EffectRefused, StreamSortError, TransactionTooLarge, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ TESTED = re.compile(r"attribute_(?:not_)?exists\s*\(\s*([#\w]+)\s*\)", re.IGNORE
 
 def name_of(effect: Effect) -> str:
     """An effect in words, without its values."""
-    return f"{effect.kind} on table {effect.table!r}"
+    return f"{str.__str__(effect.kind)} on table {str.__str__(effect.table)!r}"
 
 
 def actions_of(queue: str, effects: Sequence[Effect]) -> list[dict[str, Any]]:
@@ -43,8 +43,12 @@ def actions_of(queue: str, effects: Sequence[Effect]) -> list[dict[str, Any]]:
     for effect in effects:
         try:
             actions.append(_action(effect))
+        except StreamSortError:
+            raise
         except (Unstorable, RecursionError) as error:
             raise EffectRefused(queue, [f"{name_of(effect)}: {error}"]) from None
+        except Exception as error:  # noqa: BLE001  # values are of strangers' classes: to read one may raise anything
+            raise EffectRefused(queue, [f"{name_of(effect)}: it cannot be read: {shown(error)}"]) from None
     _check_size(queue, actions)
     check_items(queue, actions, named_keys(actions))
     return actions
@@ -72,11 +76,12 @@ def item_key(request: dict[str, Any], keys: Mapping[str, tuple[str, ...]]) -> tu
 
 
 def _action(effect: Effect) -> dict[str, Any]:
-    request: dict[str, Any] = {"TableName": effect.table}
+    """The effect with plain texts in it: nobody who reads them again can fail."""
+    request: dict[str, Any] = {"TableName": str.__str__(effect.table)}
     for name, given in effect.request.items():
         if name not in VALUES:
             _check_expression(name, given)
-            request[name] = given
+            request[name] = _plain(given)
             continue
         try:
             request[name] = entries_of(given)
@@ -86,7 +91,14 @@ def _action(effect: Effect) -> dict[str, Any]:
         _check_key(request["Key"])
     if "Item" in request:
         _check_item(request["Item"])
-    return {effect.kind: request}
+    return {str.__str__(effect.kind): request}
+
+
+def _plain(given: object) -> object:
+    """An expression, or the names in one."""
+    if isinstance(given, str):
+        return str.__str__(given)
+    return {_plain(name): _plain(inner) for name, inner in given.items()} if isinstance(given, dict) else given
 
 
 def _check_expression(name: str, given: object) -> None:

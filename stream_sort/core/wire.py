@@ -25,7 +25,7 @@ def wire_of(value: Any, path: str, depth: int = 0) -> Value:
     """A value as requests carry it; Unstorable for what no DynamoDB type holds. `path` names it in the error."""
     if value is None:
         return {"NULL": True}
-    if isinstance(value, bool):
+    if value is True or value is False:
         return {"BOOL": value}
     if isinstance(value, str):
         return {"S": _text(value, path)}
@@ -110,11 +110,12 @@ def _scalar_size(kind: str, inner: Any) -> int:
 
 
 def _text(value: str, path: str) -> str:
+    """The text as a plain one: nobody who reads it again can fail."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
         raise Unstorable(f"{shown(path)}: not valid text: {error.reason}") from None
-    return value
+    return str.__str__(value)
 
 
 def _number(value: float | Decimal, path: str) -> str:

@@ -41,7 +41,7 @@ class MemoryEffects:
         refusing = []
         for effect, action in zip(effects, actions, strict=True):
             (request,) = action.values()
-            place = (effect.table, item_key(request, self.keys))
+            place = (request["TableName"], item_key(request, self.keys))
             try:
                 if not self._holds(request, place):
                     refusing.append(f"{name_of(effect)} (ConditionalCheckFailed: The conditional request failed)")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 from stream_sort import Batch, HandlerProblem, OrderedConsumer, PartlyDone, SettingsError
 from stream_sort.core.batch import Effect
+from stream_sort.core.effects import actions_of
 from tests.consumers import Office, ends, wake
 
 if TYPE_CHECKING:
@@ -86,6 +87,45 @@ class FalseError(ValueError):
 
     def __bool__(self) -> bool:
         raise RuntimeError("not connected")
+
+
+class Unencoded(str):
+    """A text that cannot be encoded, at the first or at a later time."""
+
+    __slots__ = ("_times",)
+
+    def __new__(cls, text: str, times: int = 0) -> Self:
+        made = super().__new__(cls, text)
+        made._times = times
+        return made
+
+    def encode(self, *_: Any) -> bytes:
+        self._times -= 1
+        if self._times < 0:
+            raise RuntimeError("not connected")
+        return str.__str__(self).encode()
+
+
+class Unread(dict[str, Any]):
+    """A map whose entries cannot be read."""
+
+    def items(self) -> Any:
+        raise RuntimeError("not connected")
+
+
+class Untold(float):
+    """A number that does not say which."""
+
+    def __repr__(self) -> str:
+        return "about one"
+
+
+class FalseBool:
+    """Says that it is a bool, and is none."""
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        return bool
 
 
 def raises(error: BaseException) -> None:
@@ -248,6 +288,58 @@ def test_what_cannot_be_read_of_a_handler_is_an_attempt_at_its_message_and_no_bu
     assert consumer.dead_letters()[0].error.startswith(said)
     assert consumer.redrive("q") == 0
     assert [one.attempts for one in consumer.dead_letters()] == [3]
+
+
+def put_of(value: Any) -> Effect:
+    return Effect("Put", "T", {"Item": {"id": "a", "value": value}})
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        put_of(Unencoded("x")),
+        put_of([{"deep": Unencoded("x")}]),
+        put_of(Unclassed()),
+        put_of(Unread(a=1)),
+        put_of(Untold(1.0)),
+        put_of(FalseBool()),
+        Effect("Put", "T", {"Item": Unread(id="a")}),
+        Effect("Put", "T", {"Item": {"id": "a", Unencoded("name"): 1}}),
+        Effect("Delete", "T", {"Key": {"id": Unencoded("a")}}),
+        Effect("Delete", "T", {"Key": {"id": "a"}, "ConditionExpression": Unencoded("attribute_exists(id)")}),
+    ],
+    ids=["text", "deep", "class", "map", "number", "bool", "item", "name", "key", "expression"],
+)
+def test_an_effect_that_cannot_be_read_is_an_attempt_at_its_message_and_no_bug_of_ours(
+    office: Office, effect: Effect
+) -> None:
+    consumer = office.hire(
+        lambda batch: batch.transaction.effects.append(effect), max_attempts=2, on_poison="dead_letter"
+    )
+    for _ in range(3):
+        wake(consumer)
+        office.clock.move(1_000)
+    assert [(one.seq, one.attempts) for one in consumer.dead_letters()] == [(0, 2)]
+    assert consumer.dead_letters()[0].error.startswith("EffectRefused: ")
+    assert f"{effect.kind} on table 'T'" in consumer.dead_letters()[0].error
+    assert consumer.redrive("q") == 0
+    assert [one.attempts for one in consumer.dead_letters()] == [3]
+
+
+def test_an_effect_that_can_be_read_once_is_written_as_it_was_read() -> None:
+    """Whoever reads it again, such as the client of AWS, must not be the one who fails."""
+    words = {"#id": Unencoded("id"), "#other": "other"}
+    condition = {"ConditionExpression": Unencoded("attribute_exists(#id)", times=1), "ExpressionAttributeNames": words}
+    effects = [
+        put_of(Unencoded("x", times=1)),
+        Effect(Unencoded("Delete"), Unencoded("T"), {"Key": {"id": Unencoded("b", times=1)}, **condition}),
+    ]
+    put, delete = actions_of("q", effects)
+    request = delete["Delete"]
+    read = [*put["Put"]["Item"]["value"].values(), *request["Key"]["id"].values(), *delete, request["TableName"]]
+    read += [request["ConditionExpression"], *request["ExpressionAttributeNames"].values()]
+    assert read == ["x", "b", "Delete", "T", "attribute_exists(#id)", "id", "other"]
+    assert {type(text) for text in read} == {str}
 
 
 @pytest.mark.parametrize("handler", [lambda: None, lambda one, two: None, lambda *, batch: None])  # noqa: ARG005
