@@ -103,12 +103,18 @@ __all__ = [
 ]
 
 
+def kind_of(value: object) -> str:
+    """The name of a value's class: as Python keeps it, whatever the class says of itself."""
+    name: str = type.__dict__["__name__"].__get__(type(value))
+    return str.__str__(name)
+
+
 def shown(value: object, length: int = 80) -> str:
     """A value as it may stand in an error message: never long, never an error of its own."""
     try:
-        text = repr(value)
+        text = str.__str__(repr(value))
     except Exception as error:  # noqa: BLE001  # a huge int, or whatever a stranger's __repr__ does
-        text = f"<{type(value).__name__}: {type(error).__name__}>"
+        text = f"<{kind_of(value)}: {kind_of(error)}>"
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -528,7 +534,7 @@ class InternalError(StreamSortError):
             "affected. Please report it, with the traceback"
         )
         self.queue = queue
-        self.kind = type(error).__name__
+        self.kind = kind_of(error)
         self.__cause__ = error
 
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.core.message import MAX_SEQ, MIN_SEQ
-from stream_sort.errors import PartlyDone, SettingsError, StoreMisconfigured, StoreUnavailable, TryLater, shown
+from stream_sort.errors import (
+    PartlyDone,
+    SettingsError,
+    StoreMisconfigured,
+    StoreUnavailable,
+    TryLater,
+    kind_of,
+    shown,
+)
 
 if TYPE_CHECKING:
     from stream_sort.core.records import Cursor
@@ -322,11 +330,11 @@ def shortened(text: str) -> str:
 
 
 def _told(error: BaseException) -> str:
-    kind = type(error).__name__
+    kind = kind_of(error)
     try:
         return f"{kind}: {error}"
     except Exception as broken:  # noqa: BLE001  # whatever a stranger's __str__ does
-        return f"{kind}: <{type(broken).__name__}>"
+        return f"{kind}: <{kind_of(broken)}>"
 
 
 def check_consumer(name: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Clamped, Context, Decimal, DecimalException, Inexact, Overflow, Rounded, Underflow
 from typing import Any
 
-from stream_sort.errors import shown
+from stream_sort.errors import kind_of, shown
 
 Value = dict[str, Any]
 # What a number at rest holds: 38 digits, and exponents that are not cut.
@@ -31,7 +31,7 @@ def wire_of(value: Any, path: str, depth: int = 0) -> Value:
         return {"S": _text(value, path)}
     if isinstance(value, int | float | Decimal):
         return {"N": _number(value, path)}
-    if type(value).__name__ == "Binary":
+    if kind_of(value) == "Binary":
         # boto3's own type for bytes, as its Table resource reads them.
         value = getattr(value, "value", value)
     if isinstance(value, bytes | bytearray):
@@ -48,7 +48,7 @@ def _holder(value: Any, path: str, depth: int) -> Value:
         return {"L": [wire_of(inner, f"{path}[{index}]", depth + 1) for index, inner in enumerate(value)]}
     if isinstance(value, set | frozenset):
         return _set(value, path)
-    raise Unstorable(f"{path}: a value of type {type(value).__name__} cannot be stored")
+    raise Unstorable(f"{path}: a value of type {kind_of(value)} cannot be stored")
 
 
 def entries_of(entries: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> dict[str, Value]:

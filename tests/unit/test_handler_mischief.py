@@ -89,6 +89,33 @@ class FalseError(ValueError):
         raise RuntimeError("not connected")
 
 
+class Nameless(type):
+    """The class of a class that does not tell its name."""
+
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError("not connected")
+
+
+class NamelessError(ValueError, metaclass=Nameless):
+    """An error whose class does not tell its name."""
+
+
+class NamelessSilent(int, metaclass=Nameless):
+    """An answer of such a class that cannot be shown."""
+
+    __repr__ = Silent.__repr__
+
+
+class NamelessMute(NamelessError):
+    """Such an error that cannot be told, either."""
+
+    def __str__(self) -> str:
+        raise NamelessError("no words")
+
+    __repr__ = __str__
+
+
 class Unencoded(str):
     """A text that cannot be encoded, at the first or at a later time."""
 
@@ -271,8 +298,16 @@ def test_an_answer_that_cannot_be_shown_parks_the_queue_and_no_other(
         (lambda batch: raises_from(PartlyDone(batch.after), FalseError("no")), "PartlyDone: the handler got as far as"),
         (lambda batch: raises_from(PartlyDone(batch.after), UnclassedError("no")), "PartlyDone: the handler got as"),
         (lambda batch: batch.transaction.effects.append(Unclassed()), "HandlerProblem: what the handler answered"),
+        (lambda _: raises(NamelessError("no such account")), "NamelessError: no such account"),
+        (lambda _: raises(NamelessMute()), "NamelessMute: <NamelessError>"),
+        (lambda _: raises_from(ValueError("no"), NamelessError("late")), "ValueError: no (NamelessError: late)"),
+        (lambda _: raises(SystemExit(NamelessMute())), "HandlerProblem: the handler ended the process: SystemExit(<"),
+        (lambda _: NamelessSilent(99), "HandlerProblem: the handler says it did everything up to <NamelessSilent: "),
     ],
-    ids=["an answer", "an error", "partly done", "a cause", "partly, a cause", "a false cause", "its class", "effects"],
+    ids=[
+        *("an answer", "an error", "partly done", "a cause", "partly, a cause", "a false cause", "its class"),
+        *("effects", "its name", "its name and words", "the name of a cause", "the name of a code", "of an answer"),
+    ],
 )
 def test_what_cannot_be_read_of_a_handler_is_an_attempt_at_its_message_and_no_bug_of_ours(
     office: Office, act: Callable[[Batch], Any], said: str
@@ -303,12 +338,13 @@ def put_of(value: Any) -> Effect:
         put_of(Unread(a=1)),
         put_of(Untold(1.0)),
         put_of(FalseBool()),
+        put_of(NamelessError()),
         Effect("Put", "T", {"Item": Unread(id="a")}),
         Effect("Put", "T", {"Item": {"id": "a", Unencoded("name"): 1}}),
         Effect("Delete", "T", {"Key": {"id": Unencoded("a")}}),
         Effect("Delete", "T", {"Key": {"id": "a"}, "ConditionExpression": Unencoded("attribute_exists(id)")}),
     ],
-    ids=["text", "deep", "class", "map", "number", "bool", "item", "name", "key", "expression"],
+    ids=["text", "deep", "class", "map", "number", "bool", "no name", "item", "name", "key", "expression"],
 )
 def test_an_effect_that_cannot_be_read_is_an_attempt_at_its_message_and_no_bug_of_ours(
     office: Office, effect: Effect
