@@ -19,6 +19,7 @@ from stream_sort.intake import WINDOW_BYTES, WINDOW_SECONDS, out_of_time
 from stream_sort.queue_errors import HOPELESS, hopeless_of, raise_hopeless, tried
 from stream_sort.releaser import Releaser
 from stream_sort.time_budget import Turns
+from stream_sort.window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -28,18 +29,21 @@ if TYPE_CHECKING:
     from stream_sort.inflight import InFlight
     from stream_sort.intake import Intake
     from stream_sort.time_budget import CallTime
-    from stream_sort.window import Window
 
     Begun = dict[str, Hint | StreamSortError]
     Reached = Mapping[str, Reach | StreamSortError]
 
 # Of the time left, what may go into beginning queues: a store that hangs must leave some for what was begun.
 FOR_BEGINNING = 0.5
+# Of the time left, what the windows of a call may use up together that are not its last.
+FOR_EARLIER = 0.5
+# Of how many queues messages are held at most: each may have to be marked when the time is over.
+MOST_QUEUES = 1_000
 
 
 @dataclass(slots=True)
 class Release:
-    """The release of a window's queues: each has a first turn as soon as it is stored, and all go on together."""
+    """The release of a window's queues: each has a first turn, those that are stored later, too; all go on together."""
 
     releaser: Releaser
     walks: dict[str, Walk] = field(default_factory=dict)
@@ -59,16 +63,18 @@ class Release:
         return self.releaser.finish(self.walks, self.reached)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A window of which each queue was tried once: stored, or `stuck`, or not even begun, as the store is `failing`."""
+@dataclass(slots=True)
+class Held:
+    """Windows of which each queue was tried once, as one window: what is left to do for them waits for the others.
 
-    window: Window
-    release: Release
-    turns: Turns
-    stored: set[str]
-    stuck: set[str]
-    failing: list[str]
+    Queues are `begun`, or the store is `failing` for them; of those that are `stuck` not all could be stored.
+    """
+
+    window: Window = field(default_factory=Window)
+    begun: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
+    failing: dict[str, None] = field(default_factory=dict)
+    longest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,63 +92,61 @@ class BatchPut:
         Each window is tried before the next is pulled. Where time is limited, what may take long, retries and the
         release, comes when all were tried, unless their source is slow or they are too many; otherwise after each.
         """
-        parts: list[Part] = []
+        held = Held()
         try:
             for window in windows:
-                parts.append(self._try_once(window))
-                if hopeless_of(window.outcomes.values()) is not None:
+                self._try_once(window, held)
+                if hopeless_of(held.window.outcomes.values()) is not None:
                     break
-                if not self._waits(parts):
-                    parts, tried_once = [], parts
-                    self._complete(tried_once, result)
+                if not self._waits(window, held):
+                    done, held = held, Held(longest=held.longest)
+                    self._complete(done, result, self.time.part(FOR_EARLIER))
         except Exception:
             # What the windows before it stored is released, or marked, all the same.
-            self._complete(parts, result)
+            self._complete(held, result, self.time)
             raise
-        self._complete(parts, result)
+        self._complete(held, result, self.time)
 
-    def _waits(self, parts: list[Part]) -> bool:
+    def _waits(self, last: Window, held: Held) -> bool:
         """Return True if more windows are to be stored first; none waits for a slow source, nor does memory fill."""
-        size = sum(part.window.size for part in parts)
-        return self.time.budget.is_limited and size < WINDOW_BYTES and parts[-1].window.waited < WINDOW_SECONDS
+        if not self.time.budget.is_limited or last.waited >= WINDOW_SECONDS:
+            return False
+        return held.window.size < WINDOW_BYTES and len(held.begun) + len(held.failing) < MOST_QUEUES
 
-    def _try_once(self, window: Window) -> Part:
-        """Begin and store the queues of a window, each once."""
+    def _try_once(self, window: Window, held: Held) -> None:
+        """Begin and store the queues of a window, each once; those that failed before wait for their next turn."""
         hints, turns = self.intake.hints, Turns()
+        waiting = {queue for queue in held.failing if hints.has_failed(queue)}
+        queues = [queue for queue in hints.failing_last(window.seqs()) if queue not in waiting]
+        first = held.window.absorb(window)
         with self.time.once():
-            begun = self._begin(window, hints.failing_last(window.seqs()), turns)
-        # Nothing of it is stored yet.
-        raise_hopeless(begun.values())
-        failing = [queue for queue, hint in begun.items() if isinstance(hint, StoreUnavailable)]
+            begun = self._begin(held.window, queues, turns)
+        held.longest = max(held.longest, turns.longest)
+        if (error := hopeless_of(begun.values())) is not None:
+            # Nothing of it is stored yet, and nothing will be.
+            held.window.outcomes |= dict.fromkeys(range(first, len(held.window.given)), error)
+            return
         ready = {queue: hint for queue, hint in begun.items() if not isinstance(hint, StoreUnavailable)}
-        stuck = self._store(window, ready)
-        release = Release(Releaser(self.advancer, self.in_flight, self.time))
-        return Part(window, release, turns, ready.keys() - stuck, stuck, failing)
+        held.failing |= dict.fromkeys(queue for queue in begun if queue not in ready)
+        for queue in ready:
+            held.failing.pop(queue, None)
+        held.stuck |= self._store(held.window, ready)
+        held.begun |= ready.keys()
 
-    def _complete(self, parts: list[Part], result: PutResult) -> None:
-        """Begin to release, try again what failed, release the rest; only then raise what no message escapes."""
-        for part in parts:
-            part.release.begin(part.window, part.stored)
-        for part in parts:
-            self._try_again(part)
-        reached = [self._release(part, result) for part in parts]
-        outcomes = [outcome for part in parts for outcome in part.window.outcomes.values()]
-        raise_hopeless([*outcomes, *(reach for of_part in reached for reach in of_part.values())])
-        self._count_disorder(parts, reached, result)
-        for part in parts:
-            for document, outcome in part.window.told():
-                result.count(outcome, document)
-
-    def _try_again(self, part: Part) -> None:
-        """Give the queues that failed their turn again, now that all others had theirs."""
-        window, release = part.window, part.release
-        self._store_again(window, part.stuck, release)
-        if part.failing and hopeless_of([*window.outcomes.values(), *release.reached.values()]) is None:
-            with self.time.part(FOR_BEGINNING).patiently():
-                begun = self._begin(window, self.intake.hints.failing_last(part.failing), part.turns)
+    def _complete(self, held: Held, result: PutResult, time: CallTime) -> None:
+        """Begin to release, try again what failed, release the rest, and note what became of all."""
+        window, release = held.window, Release(Releaser(self.advancer, self.in_flight, time))
+        release.begin(window, held.begun - held.stuck - held.failing.keys())
+        self._store_again(window, held.stuck - held.failing.keys(), release)
+        if held.failing and hopeless_of([*window.outcomes.values(), *release.reached.values()]) is None:
+            with time.part(FOR_BEGINNING).patiently():
+                begun = self._begin(window, self.intake.hints.failing_last(held.failing), Turns(held.longest))
             stuck = self._store(window, begun)
             release.begin(window, begun.keys() - stuck)
             self._store_again(window, stuck, release)
+        self._finish(window, release, result)
+        for document, outcome in window.told():
+            result.count(outcome, document)
 
     def _begin(self, window: Window, queues: list[str], turns: Turns) -> Begun:
         """Begin queues, each once; a queue whose turn does not come in time is not tried.
@@ -178,36 +182,32 @@ class BatchPut:
             self.intake.store_again(window, stuck, self.time)
             release.begin(window, stuck)
 
-    def _release(self, part: Part, result: PutResult) -> Reached:
-        """Release the rest of a window, and note in the result how far its queues came."""
-        reached = part.release.finish()
+    def _finish(self, window: Window, release: Release, result: PutResult) -> None:
+        """Release the rest and note it in the result; only then raise what no message escapes."""
+        taken = window.taken(release.walks)
+        reached = release.finish()
         rows = {queue: reach.cursor for queue, reach in reached.items() if isinstance(reach, Reach)}
-        with self.time.at_the_end():
-            self.intake.confirm_window(part.window, rows)
+        with release.releaser.time.at_the_end():
+            self.intake.confirm_window(window, rows)
         for queue, reach in reached.items():
             if isinstance(reach, Reach):
                 result.join(reach.advance, complete=reach.complete)
             else:
                 result.stalled.append((queue, reach))
-        return reached
+        self._count_disorder(window, taken, reached, result)
+        raise_hopeless([*window.outcomes.values(), *reached.values()])
 
-    def _count_disorder(self, parts: list[Part], reached: list[Reached], result: PutResult) -> None:
+    def _count_disorder(
+        self, window: Window, taken: Mapping[str, set[int]], reached: Reached, result: PutResult
+    ) -> None:
         """Count the accepted messages that came after one with a higher seq, as far as this call saw that."""
-        own: dict[str, set[int]] = {}
-        for part in parts:
-            for queue, seqs in part.window.taken(part.release.walks).items():
-                own.setdefault(queue, set()).update(seqs)
-        highest = {
-            queue: max(_highest_of_others(of_part[queue], seqs) for of_part in reached if queue in of_part)
-            for queue, seqs in own.items()
-        }
-        for part in parts:
-            for index, message in part.window.messages_of(highest).items():
-                queue, outcome = message.queue, part.window.outcomes[index]
-                if outcome is Status.ACCEPTED and message.seq < highest[queue]:
-                    result.out_of_order[queue] = result.out_of_order.get(queue, 0) + 1
-                if outcome in {Status.ACCEPTED, Status.DUPLICATE}:
-                    highest[queue] = max(highest[queue], message.seq)
+        highest = {queue: _highest_of_others(reached[queue], own) for queue, own in taken.items()}
+        for index, message in window.messages_of(taken).items():
+            queue, outcome = message.queue, window.outcomes[index]
+            if outcome is Status.ACCEPTED and message.seq < highest[queue]:
+                result.out_of_order[queue] = result.out_of_order.get(queue, 0) + 1
+            if outcome in {Status.ACCEPTED, Status.DUPLICATE}:
+                highest[queue] = max(highest[queue], message.seq)
 
 
 def _highest_of_others(reach: Reach | StreamSortError, own: set[int]) -> float:

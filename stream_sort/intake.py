@@ -138,7 +138,7 @@ class Intake:
         What has not had its turn when the time is over is not tried.
         """
         # Who has all the time there is waits for no part: the calls for all of them overlap.
-        messages = window.messages_of(queues)
+        messages = window.untold_of(queues)
         with time.once():
             self._store(window, messages, time, STORED_AT_ONCE if time.budget.is_limited else len(messages))
 

@@ -98,16 +98,18 @@ class Releaser:
         done = {queue: reach for queue, reach in reached.items() if reach is not None}
         left = [queue for queue in reached if queue not in done]
         left += self._standing(walks, done, (StoreUnavailable,)) if self.time.budget.is_limited else []
+        # Who comes too late for marks loses nothing by trying: what is not marked comes again.
+        leave = partial(self._leave, walks, is_late=self.time.is_over_at_the_end())
         with self.time.at_the_end():
-            marked = self.in_flight.map(partial(self._leave, walks), left)
+            marked = self.in_flight.map(leave, left)
             # These stay errors, so that somebody hears of them.
             failed = self._standing(walks, done, (*HOPELESS, InternalError))
             lost = [queue for queue in failed if not isinstance(done[queue], WRONG_TABLE)]
-            self.in_flight.map(partial(self._leave, walks), lost)
+            self.in_flight.map(leave, lost)
         return done | dict(zip(left, marked, strict=True))
 
-    def _leave(self, walks: Mapping[str, Walk], queue: str) -> Reach | StreamSortError:
-        if not self.time.suffices_at_the_end():
+    def _leave(self, walks: Mapping[str, Walk], queue: str, *, is_late: bool) -> Reach | StreamSortError:
+        if not self.time.suffices_at_the_end() or (self.time.is_over_at_the_end() and not is_late):
             return out_of_time(queue)
         return tried(queue, partial(self.advancer.leave, walks[queue]))
 

@@ -64,19 +64,19 @@ class TimeBudget:
 
 
 class Turns:
-    """Calls one by one, or some at once, of which each must fit into the time that is left."""
+    """Calls one by one, or some at once, of which each must fit into the time that is left; as long as the longest."""
 
-    def __init__(self) -> None:
-        self._longest = 0.0
+    def __init__(self, longest: float = 0.0) -> None:
+        self.longest = longest
 
     def take(self, budget: TimeBudget, call: Callable[[], Answer]) -> Answer | None:
         """Make a call; None if there is no time for one as long as the longest so far."""
         before = budget.left()
-        if before <= 0 or before < self._longest:
+        if before <= 0 or before < self.longest:
             return None
         answer = call()
         if budget.is_limited:
-            self._longest = max(self._longest, before - budget.left())
+            self.longest = max(self.longest, before - budget.left())
         return answer
 
 
@@ -110,6 +110,10 @@ class CallTime:
     def is_over(self) -> bool:
         """Return True once nothing is left but the reserve."""
         return self.budget.is_over
+
+    def is_over_at_the_end(self) -> bool:
+        """Return True once the reserve is used up, too."""
+        return self.budget.left_at_the_end() < 0
 
     def part(self, share: float) -> CallTime:
         """Return the same with a share of the time that is left."""

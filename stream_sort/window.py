@@ -33,12 +33,27 @@ class Window:
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     hints: dict[str, Hint | StreamSortError] = field(default_factory=dict)
 
+    def absorb(self, other: Window) -> int:
+        """Take over what another window was given after this one; return where that begins."""
+        offset = len(self.given)
+        self.given += other.given
+        self.messages |= {offset + index: message for index, message in other.messages.items()}
+        self.outcomes |= {offset + index: outcome for index, outcome in other.outcomes.items()}
+        self.hints |= other.hints
+        self.size += other.size
+        return offset
+
     def seqs(self) -> dict[str, set[int]]:
         """For each queue, the seqs of its messages."""
         seqs: dict[str, set[int]] = {}
         for message in self.messages.values():
             seqs.setdefault(message.queue, set()).add(message.seq)
         return seqs
+
+    def untold_of(self, queues: Container[str]) -> dict[int, Message]:
+        """Return the messages of some queues that have no outcome yet, by their indexes."""
+        found = self.messages_of(queues)
+        return {index: message for index, message in found.items() if index not in self.outcomes}
 
     def messages_of(self, queues: Container[str]) -> dict[int, Message]:
         """The messages of some queues, by their indexes."""

@@ -123,7 +123,9 @@ class PutResult:
         if before is None:
             self.by_queue[advance.queue] = advance
             return
-        old = before.old if before.moved else advance.old
+        # Advances may be told in another order than they were made.
+        moved = [one.old for one in (before, advance) if one.moved]
+        old = min(moved, default=advance.old)
         self.by_queue[advance.queue] = Advance(
             advance.queue, old, max(before.new, advance.new), before.released + advance.released
         )

@@ -442,6 +442,68 @@ def test_i7_queues_that_fail_in_any_step_keep_no_message_out_however_many_are_pu
     assert watch.now < watch.whole
 
 
+@pytest.mark.parametrize("queues", [900, 5_000])
+def test_marks_of_very_many_queues_end_in_time_and_what_is_not_marked_comes_again(
+    watch: Stopwatch, queues: int
+) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+    for method in ("get", "move", "set_waiting", "create", "look"):
+        slow(sorter, method, 0.0125 if queues == 900 else 0.0025, watch)
+    messages = [message(0, f"q{number}") for number in range(queues)]
+    accepted, calls = 0, 0
+    while messages:
+        watch.now, calls = 0.0, calls + 1
+        result = sorter.put_many(messages, time_left=watch.left)
+        assert watch.now < watch.whole, "Lambda would have killed it"
+        stalled = {queue for queue, _ in result.stalled}
+        comes_again = {document["queue"] for document, _ in result.rejected} | stalled
+        accepted += result.accepted
+        messages = [one for one in messages if one["queue"] in comes_again]
+        assert calls < 20
+    assert accepted == queues
+    Sweeper(sorter).sweep()
+    assert all(sorter.position(f"q{number}") == 0 for number in range(0, queues, 97))
+
+
+def test_i7_a_queue_that_hangs_in_every_window_is_begun_once_and_keeps_no_other_out(watch: Stopwatch) -> None:
+    sorter = StreamSorter.in_memory()
+    get = sorter.stores.cursors.get
+    tried: list[str] = []
+
+    def hang(queue: str) -> Any:
+        if queue == "bad":
+            tried.append(queue)
+            watch.sleep(5.0)
+            raise StoreUnavailable("no answer")
+        return get(queue)
+
+    sorter.stores.cursors.get = hang  # type: ignore[method-assign]
+    messages = [message(seq, "other" if seq % 500 else "bad") for seq in range(2_900)]
+    for known in (False, True):
+        watch.now = 0.0
+        result = sorter.put_many([*messages, message(int(known), "good")], time_left=watch.left)
+        assert watch.now < watch.whole
+        assert {document["queue"] for document, _ in result.rejected} == {"bad"}
+    assert (sorter.position("good"), len(tried)) == (1, 2)
+
+
+def test_a_queue_whose_first_move_is_throttled_is_told_from_where_it_began(watch: Stopwatch) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1, max_advance=10, window=2)
+    sorter.put_many(message(seq) for seq in range(1, 200))
+    move, moves = sorter.stores.cursors.move, [0]
+
+    def throttled_once(*args: Any) -> Any:
+        moves[0] += 1
+        if moves[0] == 1:
+            raise StoreUnavailable("throttled")
+        return move(*args)
+
+    sorter.stores.cursors.move = throttled_once  # type: ignore[method-assign]
+    messages = [message(0), message(0, "x"), message(200), message(0, "y")]
+    advance = sorter.put_many(messages, time_left=watch.left).by_queue["q"]
+    assert (advance.old, advance.new, advance.released) == (-1, 200, 201)
+
+
 def test_messages_that_a_slow_source_gave_are_released_while_it_goes_on() -> None:
     now = 0.0
     sorter = StreamSorter.in_memory(clock=lambda: now)
