@@ -79,10 +79,10 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 	echo "No browser: the test that looks at the report will be skipped. Install Chromium or Chrome (Debian: apt" \
 	    "install chromium, macOS: brew install --cask google-chrome) to have it run." >&2
 
-# What measures time needs all cores for itself. The rest shares them, one process more than there are cores: what runs
+# What measures time needs all cores for itself. The rest shares them, two processes more than there are cores: what runs
 # the app on a local AWS waits a lot.
 ALONE := tests/benchmarks/test_command_cost.py
-WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
 # The second part runs even if the first fails: whoever waits for it wants to know all of it.
 test: setup .java .browser ## Run all tests
 	failed=0; \
