@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
-from stream_sort import StoreUnavailable, StreamSorter
+from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
 from tests.unit.faulty import DUPLICATE, THROTTLE, Faulty, message, refusal, statements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.fixture
@@ -33,6 +37,35 @@ def sorter(client: Faulty) -> StreamSorter:
 def test_a_passing_fault_is_retried(client: Faulty, sorter: StreamSorter, error: Exception) -> None:
     client.before = {"get_item": [error], "put_item": [error, error], "query": [error]}
     assert sorter.put(message(0)).status == "accepted"
+    assert sorter.position("q") == 0
+
+
+class Page:
+    """The body of an answer that somebody else gave."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
+        yield self._body
+
+
+@pytest.mark.parametrize("body", [b"<html>please log in</html>", b"", b"[]", b'"x"', b"{}"], ids=repr)
+def test_i10_a_page_of_a_proxy_is_never_taken_for_no_such_row_item_or_checkpoint(
+    client: Faulty, sorter: StreamSorter, body: bytes
+) -> None:
+    sorter.put(message(0))
+
+    def answer(request: Any, **_: Any) -> AWSResponse:
+        return AWSResponse(request.url, 200, {}, Page(body))
+
+    client.meta.events.register_first("before-send.dynamodb", answer)
+    for call in (sorter.position, sorter.gaps, sorter.advance, OrderedConsumer("c", print, sorter=sorter).checkpoint):
+        with pytest.raises(StoreUnavailable):
+            call("q")
+    with pytest.raises(StoreUnavailable):
+        sorter.put(message(1))
+    client.meta.events.unregister("before-send.dynamodb", answer)
     assert sorter.position("q") == 0
 
 

@@ -21,6 +21,8 @@ FIRST_PAUSE = 0.025
 LONGEST_PAUSE = 1.0
 # How long a first round goes on, however short the deadline is: what fails at once takes no time from the others.
 SHORTEST_ROUND = 1.0
+# What botocore raises for an answer that it cannot read; JSON of another shape than it looks for is the second.
+UNREADABLE = (ResponseParserError, AttributeError)
 # What IAM calls an operation, where it is not the operation's own name.
 PERMISSIONS = {"BatchExecuteStatement": "PartiQLInsert"}
 
@@ -59,6 +61,13 @@ class PassingFault(Exception):
     def __init__(self, problem: Exception) -> None:
         super().__init__(problem)
         self.problem = problem
+
+
+def checked(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer of DynamoDB, which always names the request; another one must not pass for "no such item"."""
+    if "RequestId" not in answer.get("ResponseMetadata", {"RequestId": ""}):
+        raise ResponseParserError("an answer that names no request is not from DynamoDB")
+    return answer
 
 
 @dataclass(slots=True)
@@ -137,9 +146,9 @@ class Calls:
         """Try a call one time; raises PassingFault if it may succeed a moment later."""
         self.tally.add()
         try:
-            return Reply(getattr(self.client, method)(**request))
-        except ResponseParserError as error:
             # A page of a proxy, or an answer that was cut: nobody knows what was done, as after a timeout.
+            return Reply(checked(getattr(self.client, method)(**request)))
+        except UNREADABLE as error:
             raise PassingFault(error) from error
         except (ClientError, BotoCoreError) as error:
             if is_refusal(error):
