@@ -54,7 +54,7 @@ class Release:
         taken = window.taken(queues)
         size = max((message.size for message in window.messages_of(taken).values()), default=0)
         walks = {queue: self.releaser.advancer.walk(queue, own, size) for queue, own in taken.items()}
-        known = {queue: hint for queue in walks if isinstance(hint := window.hints[queue], Hint)}
+        known = {queue: hint for queue, hint in window.hints.items() if queue in walks}
         self.walks |= walks
         self.reached |= self.releaser.begin(walks, known)
 
@@ -116,7 +116,7 @@ class BatchPut:
     def _try_once(self, window: Window, held: Held) -> None:
         """Begin and store the queues of a window, each once; those that failed before wait for their next turn."""
         hints, turns = self.intake.hints, Turns()
-        waiting = {queue for queue in held.failing if hints.has_failed(queue)}
+        waiting = {queue for queue in held.failing if hints.is_failing(queue)}
         queues = [queue for queue in hints.failing_last(window.seqs()) if queue not in waiting]
         first = held.window.absorb(window)
         with self.time.once():
@@ -172,10 +172,15 @@ class BatchPut:
 
     def _store(self, window: Window, begun: Begun) -> set[str]:
         """Store the messages of queues that were begun; return those of which something could not be stored for now."""
-        window.hints.update(begun)
-        self.intake.store_window(window, begun, self.time)
+        ready = {queue: hint for queue, hint in begun.items() if isinstance(hint, Hint)}
+        # What was stored of a queue before keeps the hint that it was stored with.
+        window.hints |= ready
+        for queue, error in begun.items():
+            if isinstance(error, StreamSortError):
+                window.outcomes |= dict.fromkeys(window.untold_of({queue}), error)
+        self.intake.store_window(window, ready, self.time)
         is_over = hopeless_of(window.outcomes.values()) is not None
-        return set() if is_over else window.stuck(begun)
+        return set() if is_over else window.stuck(ready)
 
     def _store_again(self, window: Window, stuck: set[str], release: Release) -> None:
         if stuck:

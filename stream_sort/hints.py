@@ -61,10 +61,6 @@ class Hints:
         """Return the queues as they came, but those last that failed when they were last tried."""
         return sorted(queues, key=self.is_failing)
 
-    def has_failed(self, queue: str) -> bool:
-        """Return True if a queue failed when it was last tried."""
-        return queue in self._failing
-
     def forget(self, queue: str) -> None:
         """Drop the hint of a queue."""
         with self._lock:

@@ -106,8 +106,8 @@ class Intake:
     def confirm_window(self, window: Window, rows: Mapping[str, Cursor]) -> None:
         """Confirm all messages of a window whose queues have these rows."""
         for index, message in window.messages_of(rows).items():
-            row, hint = rows.get(message.queue), window.hints[message.queue]
-            if row is not None and isinstance(hint, Hint) and isinstance(window.outcomes[index], Status):
+            row, hint = rows.get(message.queue), window.hints.get(message.queue)
+            if row is not None and hint is not None and isinstance(window.outcomes[index], Status):
                 refusal = tried(message.queue, partial(self.confirm, message, hint, row))
                 window.outcomes[index] = refusal or window.outcomes[index]
 
@@ -171,11 +171,7 @@ class Intake:
         """Return what is to be stored, and note the outcome of what is not."""
         arrivals: dict[Slot, Arrival] = {}
         for index, message in messages.items():
-            hint = window.hints[message.queue]
-            if isinstance(hint, StreamSortError):
-                window.outcomes[index] = hint
-                continue
-            arrival = tried(message.queue, partial(self._arrival, message, hint))
+            arrival = tried(message.queue, partial(self._arrival, message, window.hints[message.queue]))
             if isinstance(arrival, StreamSortError):
                 window.outcomes[index] = arrival
             else:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.core.message import same_value
 from stream_sort.core.outcomes import Status
 from stream_sort.errors import StoreUnavailable, StreamSortError, Trimmed
-from stream_sort.hints import Hint
 from stream_sort.queue_errors import HOPELESS, WRONG_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from stream_sort.core.message import Message
+    from stream_sort.hints import Hint
 
 Outcome = Status | StreamSortError
 
@@ -31,7 +31,7 @@ class Window:
     given: list[Any] = field(default_factory=list)
     messages: dict[int, Message] = field(default_factory=dict)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
-    hints: dict[str, Hint | StreamSortError] = field(default_factory=dict)
+    hints: dict[str, Hint] = field(default_factory=dict)
 
     def absorb(self, other: Window) -> int:
         """Take over what another window was given after this one; return where that begins."""
@@ -60,12 +60,9 @@ class Window:
         return {index: message for index, message in self.messages.items() if message.queue in queues}
 
     def stuck(self, queues: Container[str]) -> set[str]:
-        """Return those of these queues that were begun and have a message that could not be stored for now."""
-        return {
-            message.queue
-            for index, message in self.messages_of(queues).items()
-            if isinstance(self.outcomes[index], StoreUnavailable) and isinstance(self.hints[message.queue], Hint)
-        }
+        """Return those of these queues of which a message could not be stored for now."""
+        found = self.messages_of(queues)
+        return {message.queue for index, message in found.items() if isinstance(self.outcomes[index], StoreUnavailable)}
 
     def take_back(self, queues: Container[str]) -> dict[int, Message]:
         """Return the messages of these queues that could not be stored for now; they have no outcome then."""

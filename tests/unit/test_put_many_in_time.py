@@ -12,6 +12,7 @@ from stream_sort.batch_put import BatchPut
 from stream_sort.core.message import KeyNames, check_message
 from stream_sort.core.records import Arrival
 from stream_sort.ports.time_limit import seconds_left
+from stream_sort.sorter import Sorter
 from stream_sort.time_budget import CallTime, TimeBudget
 from tests.unit.faulty import THROTTLE, refusal
 from tests.unit.queues import message, tables_of
@@ -502,6 +503,24 @@ def test_a_queue_whose_first_move_is_throttled_is_told_from_where_it_began(watch
     messages = [message(0), message(0, "x"), message(200), message(0, "y")]
     advance = sorter.put_many(messages, time_left=watch.left).by_queue["q"]
     assert (advance.old, advance.new, advance.released) == (-1, 200, 201)
+
+
+def test_i5_what_is_stored_below_the_floor_is_refused_though_the_time_is_over_for_the_next_window(
+    watch: Stopwatch,
+) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1, window=3)
+    sorter.put_many(message(seq) for seq in range(4))
+    # Trimmed by somebody else: this process remembers no floor.
+    Sorter(sorter.stores, sorter.options, sorter.clock).trim("q", 2, control_table=None)
+    put_many = sorter.stores.items.put_many
+
+    def slowly(arrivals: Any, now: float) -> Any:
+        watch.sleep(14.5)
+        return put_many(arrivals, now)
+
+    sorter.stores.items.put_many = slowly  # type: ignore[method-assign]
+    result = sorter.put_many([message(seq) for seq in range(4)], time_left=watch.left)
+    assert [type(outcome).__name__ for outcome in result.outcomes] == ["Trimmed"] * 3 + ["StoreUnavailable"]
 
 
 def test_messages_that_a_slow_source_gave_are_released_while_it_goes_on() -> None:
