@@ -71,23 +71,26 @@ class Inspector:
             highest = None
         all_seen = not ahead or highest is None or ahead[-1] >= highest
         tombstones, all_searched = self._tombstones(cursor, limit)
-        gaps = list(gaps_between(position, ahead))
-        head = head_gap(self.items, cursor, now) if gaps else None
+        head = head_gap(self.items, cursor, now) if any(gaps_between(position, ahead)) else None
+        tombs = {item.seq for item in tombstones}
+        end = 0 if head is None else _after_last_message(ahead, tombs) if all_seen else len(ahead)
+        ahead, in_advance = _parted(position, ahead, end)
         return QueueState(
             queue=queue,
             position=position,
             first_seq=cursor.first_seq,
             highest_stored=highest,
-            gaps=gaps,
+            gaps=list(gaps_between(position, ahead)),
             stored_beyond=len(ahead),
             waiting_since=None if head is None else head.since,
             policy=policy,
-            skipped=sorted(item.seq for item in tombstones),
+            skipped=sorted(tombs),
             late=_late(tombstones),
             complete=all_seen and all_searched,
             remedy=self._remedy(cursor, policy, ahead, head) + self._below(cursor),
             floor=cursor.floor,
             withdrawn=cursor.withdrawals,
+            skipped_ahead=in_advance,
         )
 
     def late(self, cursor: Cursor, limit: int) -> list[LateMessage]:
@@ -125,6 +128,18 @@ class Inspector:
         if cursor.position < cursor.first_seq == self.first_seq:
             told += f", unless open({cursor.queue!r}, first_seq={lowest}) lets the queue start there"
         return told
+
+
+def _after_last_message(ahead: list[int], tombstones: set[int]) -> int:
+    """How many of some slots there are through the last one that holds a message."""
+    return max((at for at, seq in enumerate(ahead, 1) if seq not in tombstones), default=0)
+
+
+def _parted(position: int, ahead: list[int], end: int) -> tuple[list[int], list[int]]:
+    """The first `end` slots with those that follow without a gap, and those beyond, which are skipped in advance."""
+    while end < len(ahead) and ahead[end] == (ahead[end - 1] if end else position) + 1:
+        end += 1
+    return ahead[:end], ahead[end:]
 
 
 def _late(tombstones: Sequence[Item]) -> list[LateMessage]:

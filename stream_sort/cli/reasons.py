@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stream_sort.cli.choice import counted, moment
+from stream_sort.cli.choice import counted, moment, some_of
 from stream_sort.cli.readers import PARKED, STUCK, WORKING, readers_of
 from stream_sort.cli.seqs import seqs_text
-from stream_sort.core.gaps import length, stray_of
+from stream_sort.core.gaps import length, runs_of, stray_of
 from stream_sort.core.message import MIN_SEQ
 from stream_sort.core.policy import MAX_GAP, MOST_SKIPS
 
@@ -73,7 +73,8 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
         since = "" if state.waiting_since is None else f", {_since(state.waiting_since, now)}"
         more = f"; {len(state.gaps):,} gaps in all" if len(state.gaps) > 1 else ""
         yield f"It waits for seq {seqs_text(state.gaps[:1])}{since}{more}."
-        yield f"Stored beyond that: {_beyond(state)}, up to seq {state.highest_stored}."
+        end = "" if state.skipped_ahead else f", up to seq {state.highest_stored}"
+        yield f"Stored beyond that: {_beyond(state)}{end}."
         if (stray := _stray(state)) is not None:
             yield (
                 f"Before seq {stray} more than {MAX_GAP:,} seqs are missing: is seq {stray} a mistake, such as a time? "
@@ -84,6 +85,8 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
         yield f"Seq {state.position + 1} is stored but not released: a writer died, or others wrote it to the table."
     else:
         yield "Nothing waits: all that is stored is released."
+    if state.skipped_ahead:
+        yield _in_advance(state)
     if lost := _lost(state):
         yield f"Released but not stored: seq {seqs_text([lost])}. Was the items table restored? Put them again."
     if state.floor is not None:
@@ -104,10 +107,19 @@ def _beyond(state: QueueState) -> str:
     """What is stored beyond a gap; of too much to look at only that there are slots which are taken."""
     if not state.complete:
         return f"at least {counted(state.stored_beyond, 'message')} or skipped seqs"
-    skipped = sum(seq > state.position for seq in state.skipped)
+    skipped = sum(seq > state.position for seq in state.skipped) - len(state.skipped_ahead)
     messages = state.stored_beyond - skipped
     told = [counted(messages, "message")] if messages else []
     return " and ".join([*told, counted(skipped, "skipped seq")] if skipped else told)
+
+
+def _in_advance(state: QueueState) -> str:
+    """What is said of skips that nothing waits beyond."""
+    known, is_one = "" if state.complete else "at least ", len(state.skipped_ahead) == 1
+    told = some_of([seqs_text([run]) for run in runs_of(state.skipped_ahead)])
+    return (
+        f"Skipped in advance: {known}seq {told}. The queue passes over {'it' if is_one else 'them'} when it gets there."
+    )
 
 
 def _lost(state: QueueState) -> range:

@@ -144,6 +144,8 @@ class LateMessage:
 class QueueState:
     """Why a queue is where it is. Times are seconds since the epoch.
 
+    `skipped_ahead` are seqs that were skipped beyond all that waits, with seqs missing before them: nobody waits for
+    what is missing there, so neither `gaps` nor `stored_beyond` counts them.
     `complete` is False when there was more to look at than the limit of the call: then `gaps`,
     `stored_beyond`, `skipped` and `late` show what was found within it. `floor` is how far the queue is trimmed,
     `withdrawn` how many messages were withdrawn from it.
@@ -163,6 +165,7 @@ class QueueState:
     remedy: str
     floor: int | None = None
     withdrawn: int = 0
+    skipped_ahead: list[int] = field(default_factory=list)
 
     @property
     def waiting(self) -> bool:

@@ -65,11 +65,12 @@ class History:
         return sorted([*_closed(self.slots), *self._open()], key=lambda gap: gap.first)
 
     def _open(self) -> Iterator[Gap]:
+        """Those beyond which a message is there: nobody waits for what is missing before a skip alone."""
         known = [Slot(self.position, 0.0), *self.waiting]
         since = float("inf")
         for high, low in pairwise(reversed(known)):
-            since = min(since, high.at)
-            if high.seq > low.seq + 1:
+            since = since if high.skipped else min(since, high.at)
+            if high.seq > low.seq + 1 and since < float("inf"):
                 yield Gap(low.seq + 1, high.seq - 1, high.seq - low.seq - 1, since, None)
 
 
