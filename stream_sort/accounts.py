@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import AccessDenied, CredentialsError, LocalStackFailed, SettingsError, shown
+from stream_sort.program import program
 from stream_sort.settings import aws_region
 from stream_sort.stacks import KEYWORDS, LOCAL, OPTIONS, Spelling, Stack, deployed_stack
 
@@ -125,7 +126,7 @@ def find_stack(name: str | None, place: Place, *, may_be_local: bool) -> tuple[S
 def _hint(name: str, place: Place) -> str:
     """Say how to mean the local stack, where a name was looked for in AWS and not found; empty if nobody would."""
     if name == LOCAL:
-        return f"no local stack is up; start one{_in_checkout()}: stream-sort local up"
+        return f"no local stack is up; start one{_in_checkout()}: {program()} local up"
     return f"a local stack is up: to mean that one, {place.spelling.local}" if _local() is not None else ""
 
 
@@ -162,7 +163,7 @@ def local_hint(elsewhere: Sequence[str]) -> str:
     local, said = _local(), " and ".join(elsewhere)
     if local is not None:
         return f"; a local stack is up in {local.home}: to mean that one, leave out {said}"
-    return f", or{f', without {said},' if said else ''} start a local stack{_in_checkout()}: stream-sort local up"
+    return f", or{f', without {said},' if said else ''} start a local stack{_in_checkout()}: {program()} local up"
 
 
 def _in_checkout() -> str:

@@ -52,6 +52,8 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from stream_sort.program import program
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -231,7 +233,7 @@ class MissingItems(StreamSortError):
         is_one = first.stop - first.start == 1
         names = f"seq {first.start}" if is_one else f"seqs {first.start} to {first.stop - 1}"
         usual = "were items deleted, or the range not released yet? "
-        usual += "stream-sort audit finds every hole, explain tells the queue's position"
+        usual += f"{program()} audit finds every hole, explain tells the queue's position"
         super().__init__(f"queue {queue!r}: {names} {problem}; {advice or usual}")
         self.queue = queue
         self.missing = list(missing)
@@ -306,7 +308,7 @@ class CursorLost(StreamSortError):
 
     def __init__(self, queue: str, *, known_position: int | None = None, remedy: str = "") -> None:
         known = f" (last known position: {known_position})" if known_position is not None else ""
-        how = remedy or f"stream-sort recover {quote(queue)}, or sorter.recover"
+        how = remedy or f"{program()} recover {quote(queue)}, or sorter.recover"
         super().__init__(
             f"queue {queue!r} had a cursor row and it is gone{known}. It is not recreated: restore the cursor "
             f"table, or put the row back from what its consumers have done: {how}"
@@ -380,7 +382,7 @@ class NotParked(StreamSortError):
         where = f"queue {queue!r}" if seq is None else f"queue {queue!r}, seq {seq}"
         super().__init__(
             f"consumer {consumer!r}: nothing is parked or dead at {where}; see parked() and dead_letters(), "
-            "or stream-sort parked list and dead list"
+            f"or {program()} parked list and dead list"
         )
         self.consumer = consumer
         self.queue = queue
@@ -395,7 +397,7 @@ class QueueDamaged(StreamSortError):
             f"consumer {consumer!r}, queue {queue!r}, seq {seq}: nothing was discarded. The queue is parked because it "
             f"is damaged, and not because a message failed: {problem}. Repair it: put what is missing again, mend what "
             "cannot be read, or, if it is gone for good, reset the consumer past it; a lost cursor row needs "
-            f"stream-sort recover {quote(queue)}. The queue then goes on by itself, or at once with redrive({queue!r})"
+            f"{program()} recover {quote(queue)}. The queue then goes on by itself, or at once with redrive({queue!r})"
         )
         self.consumer = consumer
         self.queue = queue

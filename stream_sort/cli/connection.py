@@ -17,6 +17,7 @@ from stream_sort.accounts import Place, find_stack, local_hint
 from stream_sort.cli.local_hints import refuse_dead_stack
 from stream_sort.cli.output import plain_errors, shell_word
 from stream_sort.errors import CursorLost, InvalidInput, SettingsError
+from stream_sort.program import program
 from stream_sort.settings import PREFIX, Settings, variables
 from stream_sort.stacks import OUTPUTS, Stack
 
@@ -92,7 +93,7 @@ class Connection:
         # What begins with - is taken for an option, unless it stands behind all of them.
         first = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
         behind = ["--", *words[first:]] if first < len(words) else []
-        return " ".join(map(shell_word, ["stream-sort", *words[:first], *options, *self.flags, *behind]))
+        return " ".join([program(), *map(shell_word, [*words[:first], *options, *self.flags, *behind])])
 
     def close(self) -> None:
         """Close all clients."""

@@ -13,7 +13,7 @@ from typer.main import get_group
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BAD_USAGE = 2
+NAME, BAD_USAGE = "stream-sort", 2
 # Its name depends on the version of typer: some bring a click of their own.
 UsageError: Any = typer.BadParameter.__base__
 ASKS_FOR_HELP = "NoArgsIsHelpError"
@@ -127,11 +127,12 @@ def _one_line() -> Iterator[None]:
             raise
         from stream_sort.cli.output import fail  # noqa: PLC0415  # --help has no use for it
         from stream_sort.cli.suggestions import did_you_mean, options_alike  # noqa: PLC0415
+        from stream_sort.program import program  # noqa: PLC0415
 
-        command = "stream-sort" if error.ctx is None else error.ctx.command_path
+        command = NAME if error.ctx is None else error.ctx.command_path
         problem, meant = error.format_message(), getattr(error, "meant", ())
         if options := getattr(error, "possibilities", None):
             # The parser's own suggestions stand in the text that it formats.
             problem, meant = error.message, options_alike(error.option_name, options)
-        fail(did_you_mean(problem, meant, command))
+        fail(did_you_mean(problem, meant, program() + command.removeprefix(NAME)))
         raise typer.Exit(BAD_USAGE) from None

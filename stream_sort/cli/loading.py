@@ -14,6 +14,7 @@ from stream_sort.cli.output import console, tell
 from stream_sort.cli.rejects import Refused, Rejects
 from stream_sort.core.outcomes import Status
 from stream_sort.errors import StoreUnavailable
+from stream_sort.program import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -112,7 +113,7 @@ class Loader:
         unread = "" if is_array else f"; what follows {LINE} {left[-1].place} was not read"
         tell(
             f"{counted(len(left), 'message')} read but not known to be stored: kept in {self.rejects.path}; to put: "
-            f"jq -c .message {quote(str(self.rejects.path))} | stream-sort put -{unread}"
+            f"jq -c .message {quote(str(self.rejects.path))} | {program()} put -{unread}"
         )
 
     @property

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.output import shell_word
 from stream_sort.errors import LocalStackFailed
+from stream_sort.program import program
 
 if TYPE_CHECKING:
-    from stream_sort.local.stack import LocalStack
+    from pathlib import Path
 
-COMMAND = "stream-sort"
+    from stream_sort.local.stack import LocalStack
 
 
 def refuse_dead_stack() -> None:
@@ -50,13 +47,3 @@ def local_command(word: str, home: Path | None) -> str:
         home = None if home is None or home.absolute() == default_home() else home
     where = [] if home is None else ["--home", shell_word(str(home))]
     return " ".join([program(), "local", word, *where])
-
-
-def program() -> str:
-    """The command as the user can type it: by its path if it lies below this folder, or nowhere that a shell looks."""
-    called = Path(sys.argv[0]).absolute()
-    if called.name != COMMAND or not os.access(called, os.X_OK):
-        return COMMAND
-    if called.is_relative_to(Path.cwd()):
-        return shell_word(str(called.relative_to(Path.cwd())))
-    return COMMAND if shutil.which(COMMAND) else shell_word(str(called))

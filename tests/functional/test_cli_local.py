@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from stream_sort.cli.local_hints import local_command, program
+from stream_sort.cli.local_hints import local_command
 from stream_sort.local import project
 from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.leash import BY_ITSELF
 from stream_sort.local.record import Record
 from stream_sort.local.report import summary
 from stream_sort.local.stack import LocalStack, default_home
+from stream_sort.program import program
 from tests.functional.command_line import Line
 
 OTHER_PYTHON = "python3.13" if sys.version_info[:2] != (3, 13) else "python3.11"
@@ -188,6 +189,11 @@ def test_hints_name_the_command_so_that_a_shell_finds_it(tmp_path: Path, monkeyp
     assert program() == "'my venv/bin/stream-sort'"
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
+    assert program() == f"'{command}'"
+    other = tmp_path / "elsewhere" / "stream-sort"
+    other.write_text("#!/bin/sh\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", str(other.parent))
     assert program() == f"'{command}'"
     monkeypatch.setenv("PATH", str(command.parent))
     assert program() == "stream-sort"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
 from stream_sort.cli.checkup.remedies import restore, retouch
 from stream_sort.cli.checkup.resources import environment, function_of
+from stream_sort.program import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,7 +61,7 @@ def check_agreement(configs: Configs, aws: Aws) -> Iterator[Finding]:
 def logs_of(step: str, aws: Aws) -> str:
     """The command that shows what a step logged."""
     if aws.is_local:
-        return f"stream-sort local logs {step}"
+        return f"{program()} local logs {step}"
     return aws.command("logs", "tail", f"/stream-sort/{aws.stack}/{step}", "--since", "1h")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stream_sort.cli.checkup.finding import Finding, fail, ok, warn
 from stream_sort.cli.checkup.functions import logs_of
 from stream_sort.cli.checkup.remedies import map_again, restore, update
+from stream_sort.program import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -127,7 +128,9 @@ def _missing(wanted: Wanted, request: Mapping[str, Any], found: Sequence[Mapping
 
 def _unread(wanted: Wanted) -> str:
     """Say what finds the records that are left in a stream which nobody reads any more; the sweep finds all others."""
-    return "; then stream-sort audit --repair, for new queues of which it was not read" if wanted.switch else ""
+    if not wanted.switch:
+        return ""
+    return f"; then {program()} audit --repair, for new queues of which it was not read"
 
 
 def _state(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:

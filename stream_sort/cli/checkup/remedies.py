@@ -9,25 +9,27 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from stream_sort.program import program
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stream_sort.cli.checkup.asking import Aws
 
-RESET = "stream-sort local reset, which throws away all messages: nothing less restores it"
+RESET = "local reset, which throws away all messages: nothing less restores it"
 
 
 def update(aws: Aws) -> str:
     """What brings the functions to another version: a deployment does, as their layer differs."""
     if aws.is_local:
-        return "stream-sort local up"
+        return f"{program()} local up"
     return "in a checkout of the version that you want: make deploy"
 
 
 def restore(aws: Aws) -> str:
     """What makes a resource again what the template says, be it changed or gone."""
     if aws.is_local:
-        return RESET
+        return f"{program()} {RESET}"
     return (
         "to deploy again restores nothing, as the template is the same; make a drift-aware change set of stack "
         f"{aws.stack!r} with its present template (in the console of CloudFormation, or by aws cloudformation "
@@ -41,7 +43,8 @@ def retouch(aws: Aws) -> str:
         return restore(aws)
     before = aws.connection.stack.parameters.get("Tracing", "")
     other = "PassThrough" if before == "Active" else "Active"
-    there_and_back = f"stream-sort local up --set Tracing={other} && stream-sort local up --set Tracing={before}"
+    up = f"{program()} local up --set Tracing="
+    there_and_back = f"{up}{other} && {up}{before}"
     return f"have it written anew, which keeps all messages: {there_and_back}"
 
 
