@@ -7,7 +7,7 @@
     │       └── MessageTooLarge  over the size of one item
     ├── SequenceConflict         another message already holds this (queue, seq)
     ├── QueueExists              the queue has begun and cannot start elsewhere
-    ├── QueueNotFound            the queue has no cursor yet
+    ├── QueueNotFound            there is no queue of that name
     ├── MissingItems             a released range has a hole
     ├── Trimmed                  released, consumed and deleted: no longer there, and nothing new can take its place
     ├── NotReleased              cannot be trimmed: the queue has not come so far
@@ -217,11 +217,23 @@ class QueueExists(StreamSortError):
 
 
 class QueueNotFound(StreamSortError):
-    """The queue has no cursor row: nothing was released in it yet."""
+    """There is no queue of that name: nothing was stored in it yet. `meant` are queues of names alike, if known.
 
-    def __init__(self, queue: str) -> None:
-        super().__init__(f"queue {queue!r} has no cursor: nothing was released in it yet; is the name right?")
+    `advice` is what to do if the name is right.
+    """
+
+    def __init__(self, queue: str, *, meant: Sequence[str] = (), advice: str = "") -> None:
+        told = f"there is no queue {queue!r}"
+        if meant:
+            from stream_sort.core.alike import either  # noqa: PLC0415  # only for a mistake
+
+            told += f"; did you mean {either([*map(repr, meant)])}?"
+        if advice:
+            told += f" {advice[:1].upper()}{advice[1:]}" if meant else f"; {advice}"
+        super().__init__(told)
         self.queue = queue
+        self.meant = list(meant)
+        self.advice = advice
 
 
 class MissingItems(StreamSortError):

@@ -22,4 +22,4 @@ def _is_found(called: str) -> bool:
     from shutil import which  # noqa: PLC0415  # only for the command line
 
     found = which(COMMAND)
-    return found is not None and os.path.samefile(found, called)
+    return found is not None and os.path.samefile(found, called)  # noqa: PTH121

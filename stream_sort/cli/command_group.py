@@ -8,7 +8,8 @@ from typer.core import TyperGroup
 
 from stream_sort.cli.lazy_group import UsageError
 from stream_sort.cli.output import shell_word
-from stream_sort.cli.suggestions import alike, quoted
+from stream_sort.cli.suggestions import quoted
+from stream_sort.core.alike import alike
 
 LIST = "list"
 HELP = {"--help"}

@@ -6,7 +6,7 @@ Loads nothing of AWS before a command asks for it.
 from __future__ import annotations
 
 import inspect
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ import typer
 from stream_sort.accounts import Place, find_stack, local_hint
 from stream_sort.cli.local_hints import refuse_dead_stack
 from stream_sort.cli.output import plain_errors, shell_word
-from stream_sort.errors import CursorLost, InvalidInput, SettingsError
+from stream_sort.errors import CursorLost, InvalidInput, QueueNotFound, SettingsError, StreamSortError
 from stream_sort.program import program
 from stream_sort.settings import PREFIX, Settings, variables
 from stream_sort.stacks import OUTPUTS, Stack
@@ -108,6 +108,21 @@ def leading_here(connection: Connection) -> Iterator[None]:
     except CursorLost as lost:
         again = connection.command("recover", lost.queue)
         raise CursorLost(lost.queue, known_position=lost.known_position, remedy=again) from lost
+
+
+@contextmanager
+def _naming_queues_alike(connection: Connection) -> Iterator[None]:
+    """A queue that is not there is told with those of one page of names that may have been meant."""
+    try:
+        yield
+    except QueueNotFound as unknown:
+        from stream_sort.core.alike import alike  # noqa: PLC0415  # only for a mistake
+
+        names: Sequence[str] = ()
+        with suppress(StreamSortError):
+            # What is not there is told, also where nobody may list what is.
+            names = connection.sorter.stores.cursors.queues().queues
+        raise QueueNotFound(unknown.queue, meant=alike(unknown.queue, names), advice=unknown.advice) from unknown
 
 
 def connect(  # noqa: PLR0913  # each is an option
@@ -221,7 +236,7 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
         shared = {name: given.pop(name) for name in SHARED}
         with plain_errors(), closing(connect(**shared)) as found:
             connection = replace(found, flags=_flags(shared))
-            with leading_here(connection):
+            with leading_here(connection), _naming_queues_alike(connection):
                 command(connection, **given)
 
     parameters = [*kept, *(make(name) for name, make in SHARED.items())]

@@ -246,7 +246,7 @@ def _require_begun(sorter: Sorter, queue: str) -> None:
     try:
         require_known(sorter, queue)
     except QueueNotFound as unknown:
-        raise StreamSortError(f"{unknown} If so, give --new") from unknown
+        raise QueueNotFound(queue, advice="to begin it, give --new") from unknown
 
 
 def _any_name(sorter: Sorter, queue: str) -> None:

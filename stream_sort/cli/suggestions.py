@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+from stream_sort.core.alike import alike, either
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-CLOSE = 0.6
-
 
 def did_you_mean(problem: str, meant: Iterable[str], help_of: str) -> str:
     """Return what is said of a mistake: the problem, what may have been meant, where to read on."""
-    told = _either([*meant])
+    told = either([*meant])
     problem = problem.rstrip(".")
     return f"{problem}; did you mean {told}? See {help_of} --help" if told else f"{problem}; see {help_of} --help"
-
-
-def alike(word: str, known: Iterable[str]) -> list[str]:
-    """Return the known words that look like this one, the most similar first."""
-    return get_close_matches(word, [*known], cutoff=CLOSE)
 
 
 def options_alike(name: str, known: Iterable[str]) -> list[str]:
@@ -37,7 +31,3 @@ def in_groups(word: str, groups: Mapping[str, Any]) -> list[str]:
 def quoted(commands: Iterable[str]) -> list[str]:
     """Return commands as they stand in a sentence."""
     return [repr(command) for command in commands]
-
-
-def _either(names: list[str]) -> str:
-    return " or ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

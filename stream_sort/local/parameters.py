@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stream_sort.core.alike import question
 from stream_sort.core.durations import DAY, HOUR, MINUTE, SECOND, seconds_in
 from stream_sort.errors import InvalidInput
 from stream_sort.local.project import project_root
@@ -99,7 +100,8 @@ def check_parameters(given: Mapping[str, str]) -> None:
     known = known_parameters() if given else {}
     for name, value in given.items():
         if name not in known:
-            raise InvalidInput(f"template.yaml has no parameter {name!r}; there are {', '.join(known)}")
+            meant = question(name, known) or "; its Parameters are those to give"
+            raise InvalidInput(f"template.yaml has no parameter {name!r}{meant}")
         if value and (problem := known[name].problem_with(value)):
             raise InvalidInput(f"parameter {name} is {value!r}; it must be {problem}")
         if why := _not_here(name, value):

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from stream_sort.core.alike import question
 from stream_sort.errors import InvalidInput, LocalStackFailed, PortTaken
 from stream_sort.local.amends import allow
 from stream_sort.local.deployment import deploy, swap_handler, usual_parameters
@@ -185,7 +186,8 @@ class LocalStack:
     def function(self, step: str) -> str:
         """The name of a step's function."""
         if step not in STEPS:
-            raise InvalidInput(f"there is no function {step!r}; there are {', '.join(STEPS)}")
+            meant = question(step, STEPS) or f"; there are {', '.join(STEPS)}"
+            raise InvalidInput(f"there is no function {step!r}{meant}")
         return self.outputs[f"{step.title()}Function"]
 
     def invoke(self, step: str, event: object) -> Any:

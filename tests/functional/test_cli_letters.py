@@ -124,10 +124,10 @@ def test_a_yes_at_the_prompt_is_enough(stuck: OperatorDesk) -> None:
         (["late", "show", "ada", "1"], 2, "there is a message that is not late"),
         (["late", "show", "ada", "99"], 2, "there is nothing"),
         (["dead", "list", ""], 2, "queue ''"),
-        (["parked", "list", "beaa"], 1, "queue 'beaa' has no cursor"),
-        (["parked", "list", "ada", "beaa"], 1, "queue 'beaa' has no cursor"),
-        (["dead", "list", "beaa"], 1, "queue 'beaa' has no cursor"),
-        (["late", "list", "beaa"], 1, "queue 'beaa' has no cursor"),
+        (["parked", "list", "beaa"], 1, "there is no queue 'beaa'"),
+        (["parked", "list", "ada", "beaa"], 1, "there is no queue 'beaa'"),
+        (["dead", "list", "beaa"], 1, "there is no queue 'beaa'"),
+        (["late", "list", "beaa"], 1, "there is no queue 'beaa'"),
     ],
 )
 def test_what_cannot_be_is_one_clear_line(stuck: OperatorDesk, arguments: list[str], code: int, told: str) -> None:

@@ -43,6 +43,7 @@ class UpWithNothingInIt(LocalStack):
     ("words", "problem"),
     [
         (["--set", "foo=1"], "template.yaml has no parameter 'foo'"),
+        (["--set", "OnPoisn=park"], "template.yaml has no parameter 'OnPoisn'; did you mean 'OnPoison'?"),
         (["--set", "MaxAttempts=abc"], "parameter MaxAttempts is 'abc'; it must be a number from 1 on"),
         (["--set", "MaxAttempts"], "must be NAME=VALUE"),
         (["--sink", "kafka"], "parameter Sink is 'kafka'"),
@@ -123,6 +124,8 @@ def test_the_logs_of_a_dead_stack_are_read_from_what_was_kept_up_to_a_line_that_
     assert "died at 2026-11-18 04:42:36" in told.stderr
     assert Line().json("local", "logs", "process") == {"at": 1, "step": "process", "text": "mine"}
     assert "there is no function 'nobody'" in Line().error("local", "logs", "nobody", code=2)
+    meant = "there is no function 'proces'; did you mean 'process'?"
+    assert Line().error("local", "logs", "proces", code=2) == meant
 
 
 def test_one_that_left_no_word_is_dated_by_its_last_sign_of_life(was_up: Path) -> None:

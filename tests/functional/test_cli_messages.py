@@ -479,7 +479,7 @@ def test_tail_tells_of_a_queue_that_is_not_there(line: Line, monkeypatch: pytest
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
-    assert "queue 'beaa' has no cursor" in line.error("tail", "beaa", "--once")
+    assert "there is no queue 'beaa'" in line.error("tail", "beaa", "--once")
     monkeypatch.setattr(messages, "sleep", interrupted)
     assert "beaa: there is no such queue yet; it is shown once it begins" in line.run("tail", "beaa", code=130).stderr
 

@@ -13,6 +13,7 @@ from stream_sort.cli import doubts, messages, overview, queues, status
 from stream_sort.core.message import take_message
 from stream_sort.core.records import Arrival
 from stream_sort.stores.dynamodb.calls import Calls
+from stream_sort.stores.dynamodb.cursors import DynamoCursorStore
 from stream_sort.stores.dynamodb.items import DynamoItemStore
 from tests.functional.command_line import VARIABLES, Line, examples_of
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort import Batch
+    from stream_sort.core.records import QueuePage
     from tests.functional.conftest import Table
 
 HOSTILE = "\x1b[2Jevil\u202e"
@@ -279,7 +281,7 @@ def test_a_mistyped_queue_name_fails_and_is_named(line: Line, put: Callable[...,
     put("fine", 0)
     for more in ([], ["--json"]):
         told = line.error(*words, "typo", *more)
-        assert told == "queue 'typo' has no cursor: nothing was released in it yet; is the name right?"
+        assert told == "there is no queue 'typo'"
 
 
 def test_status_of_some_queues_reads_only_their_rows(
@@ -603,7 +605,7 @@ def test_skip_says_which_seqs_were_not_missing(line: Line, put: Callable[..., No
 @pytest.mark.parametrize("words", [["skip", "nope", "5"], ["policy", "nope", "--set", "wait"]], ids=" ".join)
 def test_what_is_done_to_a_queue_that_has_not_begun_names_the_option_for_it(line: Line, words: list[str]) -> None:
     told = line.error(*words, "--yes")
-    assert told.endswith("is the name right? If so, give --new")
+    assert told == "there is no queue 'nope'; to begin it, give --new"
     assert "--new" not in line.error("policy", "nope")
 
 
@@ -658,7 +660,7 @@ def test_a_mistyped_name_is_refused_before_anybody_is_asked(
     line: Line, put: Callable[..., None], sorter: StreamSorter, command: str
 ) -> None:
     put("ada", 0)
-    assert "queue 'none' has no cursor" in line.error(command, "ada", "none")
+    assert "there is no queue 'none'" in line.error(command, "ada", "none")
     row = sorter.stores.cursors.get("ada")
     assert row is not None
     assert row.nudges == 0
@@ -687,7 +689,7 @@ def test_no_queue_named_is_bad_usage(line: Line) -> None:
 )
 def test_a_mistyped_name_is_refused_and_makes_no_queue(line: Line, words: list[str], put: Callable[..., None]) -> None:
     put("big0", 0)
-    assert "queue 'bgi0' has no cursor" in line.run(*words, code=1).stderr
+    assert "there is no queue 'bgi0'" in line.run(*words, code=1).stderr
     (queue,) = line.json("status")["lines"]
     assert (queue["queue"], queue["policy"]) == ("big0", "wait")
 
@@ -823,3 +825,41 @@ def test_status_and_explain_tell_the_age_that_the_sweep_measured(
         assert (one["in_doubt"], 1_000 <= one["gap_age"] < 1_100) == (False, True)
         Sweeper(sorter).sweep()
     assert 1_000 <= time.time() - line.json("explain", "ada")["state"]["waiting_since"] < 1_100
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["explain"], ["status"], ["gaps"], ["read"], ["policy"], ["nudge", "--yes"], ["tail", "--once"]],
+    ids=" ".join,
+)
+def test_a_mistyped_queue_is_told_with_those_of_names_alike(
+    line: Line, put: Callable[..., None], words: list[str]
+) -> None:
+    for name in ("bob", "ada", "carol"):
+        put(name, 0)
+    assert line.error(*words, "bbo") == "there is no queue 'bbo'; did you mean 'bob'?"
+    assert line.error(*words, "xyz") == "there is no queue 'xyz'"
+
+
+def test_a_mistyped_queue_costs_one_page_of_names(
+    line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("bob", 0)
+    pages: list[object] = []
+    listed = DynamoCursorStore.queues
+
+    def queues(self: DynamoCursorStore, start: object = None) -> QueuePage:
+        pages.append(start)
+        return listed(self, start)
+
+    monkeypatch.setattr(DynamoCursorStore, "queues", queues)
+    assert line.error("explain", "bbo").endswith("did you mean 'bob'?")
+    assert pages == [None]
+    monkeypatch.setattr(DynamoCursorStore, "queues", lambda *_: (_ for _ in ()).throw(StoreUnavailable("no")))
+    assert line.error("explain", "bbo") == "there is no queue 'bbo'"
+
+
+def test_a_queue_to_be_begun_may_be_a_mistyped_one(line: Line, put: Callable[..., None]) -> None:
+    put("bob", 0)
+    told = line.error("skip", "bbo", "5", "--yes")
+    assert told == "there is no queue 'bbo'; did you mean 'bob'? To begin it, give --new"

@@ -15,9 +15,9 @@ from stream_sort.cli.demo.cost import costs_of
 from stream_sort.cli.demo.scout import Scout
 from stream_sort.cli.demo.senders import WRITERS, Senders
 from stream_sort.cli.demo.verdict import Outcome, judge
-from stream_sort.program import program
 from stream_sort.errors import StreamSortError
 from stream_sort.local.stack import LocalStack
+from stream_sort.program import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
