@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from stream_sort.cli.lazy_group import UsageError
+from stream_sort.cli.lazy_group import UsageError, note_command
 from stream_sort.cli.output import shell_word
 from stream_sort.cli.suggestions import quoted
 from stream_sort.core.alike import alike
@@ -32,7 +32,7 @@ class CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find a command; one that is not there is told with those that may have been meant."""
         try:
-            return super().resolve_command(ctx, args)
+            return note_command(ctx, super().resolve_command(ctx, args))
         except UsageError as error:
             error.meant = quoted(alike(args[0], self.commands) or self._listing(args[0]))
             raise

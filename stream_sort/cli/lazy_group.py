@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 NAME, BAD_USAGE = "stream-sort", 2
 # Its name depends on the version of typer: some bring a click of their own.
 UsageError: Any = typer.BadParameter.__base__
+CALLED = "stream_sort.called"
 ASKS_FOR_HELP = "NoArgsIsHelpError"
 
 
@@ -72,7 +73,7 @@ class LazyGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Read the options of a command and run it."""
-        with _one_line():
+        with _one_line(ctx):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -88,7 +89,7 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find a command; one that is not there is told with those that may have been meant."""
         try:
-            return super().resolve_command(ctx, args)
+            return note_command(ctx, super().resolve_command(ctx, args))
         except UsageError as error:
             from stream_sort.cli.suggestions import in_groups, quoted  # noqa: PLC0415  # only for a mistake
             from stream_sort.core.alike import alike  # noqa: PLC0415
@@ -118,8 +119,14 @@ def load(name: str) -> Any:
     return get_group(around).commands[name]
 
 
+def note_command(ctx: Any, found: Any) -> Any:
+    """Note the command that was found in a group, for what is said of its options; give back what was found."""
+    ctx.meta[CALLED] = f"{ctx.command_path} {found[0]}"
+    return found
+
+
 @contextmanager
-def _one_line() -> Iterator[None]:
+def _one_line(ctx: Any = None) -> Iterator[None]:
     """Bad usage is one line, as every error, with what may have been meant; and exit code 2."""
     try:
         yield
@@ -130,7 +137,9 @@ def _one_line() -> Iterator[None]:
         from stream_sort.cli.suggestions import did_you_mean, options_alike  # noqa: PLC0415
         from stream_sort.program import program  # noqa: PLC0415
 
-        command = NAME if error.ctx is None else error.ctx.command_path
+        # What the parser itself refuses names no command.
+        called = NAME if ctx is None else ctx.meta.get(CALLED, NAME)
+        command = called if error.ctx is None else error.ctx.command_path
         problem, meant = error.format_message(), getattr(error, "meant", ())
         if options := getattr(error, "possibilities", None):
             # The parser's own suggestions stand in the text that it formats.

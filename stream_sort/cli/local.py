@@ -36,7 +36,14 @@ def up(  # noqa: PLR0913  # each is an option
     *,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Where to listen; else a free port.")] = None,
     handler: Annotated[str | None, typer.Option(metavar="FILE:FUNCTION", help="Your own handler for process.")] = None,
-    sink: Annotated[str | None, typer.Option(help="Where process puts messages, as in template.yaml.")] = None,
+    sink: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Where process puts messages, in place of a handler: log, sqs-fifo, kinesis, eventbridge, sns-fifo, "
+            "lambda.",
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of template.yaml; NAME= is its default."),
@@ -50,7 +57,7 @@ def up(  # noqa: PLR0913  # each is an option
     """Start a local AWS, build the app and deploy it there.
 
     Once more deploys what has changed, and keeps the parameters and the handler that it has, except those that are
-    given; --sink takes a handler out. What it prints as parameters is read from the stack.
+    given; --sink NAME puts a sink in the place of the handler. What it prints as parameters is read from the stack.
 
     Example: stream-sort local up --set MaxAttempts=3
     """

@@ -51,6 +51,9 @@ def test_the_list_of_a_groups_commands_cuts_no_sentence(group: str, monkeypatch:
         (["--bad"], "No such option: --bad; see stream-sort --help"),
         (["skip"], "Missing argument 'QUEUE'; see stream-sort skip --help"),
         (["local", "nothing"], "No such command 'nothing'; see stream-sort local --help"),
+        (["local", "up", "--sink"], "Option '--sink' requires an argument; see stream-sort local up --help"),
+        (["explain", "--stack"], "Option '--stack' requires an argument; see stream-sort explain --help"),
+        (["local", "up", "--watch=1"], "Option '--watch' does not take a value; see stream-sort local up --help"),
         (["\x1b[2J"], r"No such command '\x1b[2J'; see stream-sort --help"),
     ],
 )

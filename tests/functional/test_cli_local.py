@@ -16,6 +16,7 @@ from stream_sort.cli.local_hints import local_command
 from stream_sort.local import project
 from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.leash import BY_ITSELF
+from stream_sort.local.parameters import known_parameters
 from stream_sort.local.record import Record
 from stream_sort.local.report import summary
 from stream_sort.local.stack import LocalStack, default_home
@@ -224,3 +225,10 @@ def test_the_commands_to_try_first_name_the_folder_they_were_given(
     assert typed[-1] == "  stream-sort local down --home 'my stack'"
     assert "--home" not in summary(stack, partial(local_command, home=None))
     assert "--home" not in summary(stack, partial(local_command, home=default_home()))
+
+
+def test_the_help_of_up_names_every_sink_and_says_that_one_takes_the_place_of_a_handler() -> None:
+    told = " ".join(Line().run("local", "up", "--help").stdout.split())
+    assert f"in place of a handler: {', '.join(known_parameters()['Sink'].allowed)}." in told
+    assert "--sink NAME" in told
+    assert "takes a handler out" not in told
