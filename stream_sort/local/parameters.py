@@ -100,7 +100,7 @@ def check_parameters(given: Mapping[str, str]) -> None:
     known = known_parameters() if given else {}
     for name, value in given.items():
         if name not in known:
-            meant = question(name, known) or "; its Parameters are those to give"
+            meant = question(name, known) or "; see its section Parameters"
             raise InvalidInput(f"template.yaml has no parameter {name!r}{meant}")
         if value and (problem := known[name].problem_with(value)):
             raise InvalidInput(f"parameter {name} is {value!r}; it must be {problem}")

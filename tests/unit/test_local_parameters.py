@@ -28,7 +28,7 @@ def test_an_empty_value_is_the_default_of_any_parameter() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"Foo": "1"}, "no parameter 'Foo'; there are .*QueueKey"),
+        ({"Foo": "1"}, "no parameter 'Foo'; see its section Parameters"),
         ({"sink": "log"}, "no parameter 'sink'"),
         ({"Sink": "kafka"}, "parameter Sink is 'kafka'; it must be one of .*sqs-fifo"),
         ({"MaxAttempts": "abc"}, "parameter MaxAttempts is 'abc'; it must be a number from 1 on"),
