@@ -64,15 +64,15 @@ class Parking:
         row, now = self._place.standing_row(), self._desk.clock()
         attempts = self.attempts(row, seq)
         if is_blameless(error):
-            return self._set_aside(parked_in_outage(row, seq, error, attempts, now))
+            return self._set_aside(parked_in_outage(row, seq, error, attempts, now), failure=error)
         parked = parked_by(row, seq, error, attempts, now)
-        return self.give_up(parked) if attempts >= limit else self._set_aside(parked)
+        return self.give_up(parked, error) if attempts >= limit else self._set_aside(parked, failure=error)
 
-    def give_up(self, parked: Parked) -> bool:
-        """A message had its last attempt."""
+    def give_up(self, parked: Parked, failure: Exception | None = None) -> bool:
+        """A message had its last attempt; `failure` is what the handler raised, unless the process died of it."""
         if self._terms.dead_letters:
             return self._bury(DeadLetter(parked.queue, parked.seq, parked.error, parked.attempts, self._desk.clock()))
-        return self._set_aside(replace(parked, next_try=None))
+        return self._set_aside(replace(parked, next_try=None), failure=failure)
 
     def park_damaged(self, error: StreamSortError) -> bool:
         """Park a queue with a hole, an unreadable row or no cursor; try it again for ever: only a repair gets it past.
@@ -107,12 +107,12 @@ class Parking:
         """How often a message failed by itself before this run."""
         return 0 if self._afresh else attempts_before(row, seq)
 
-    def _set_aside(self, parked: Parked, error: Exception | None = None) -> bool:
-        """Park the queue; `error` is what the run then ends with, if it is not the handler's."""
+    def _set_aside(self, parked: Parked, error: Exception | None = None, *, failure: Exception | None = None) -> bool:
+        """Park the queue; `error` is what the run then ends with, if it is not the handler's, which is `failure`."""
         place = self._place
         if not self._record(place.standing_row().seq, parked=parked):
             return place.goes_on
-        place.served.parked, place.served.error = parked, error
+        place.served.parked, place.served.error, place.served.failure = parked, error, failure
         if parked.next_try is not None and self._sends_wakes:
             with suppress(Exception):
                 # Whatever a waker of the user's raises: it is recorded as parked, and the sweep wakes it in time.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_sort.aws_lambda import telemetry as metrics
 from stream_sort.aws_lambda.clock import time_left_of
+from stream_sort.aws_lambda.failures import facts_of
 from stream_sort.aws_lambda.redrives import Redriving, redrive, wanted_by
 from stream_sort.aws_lambda.wakes import batch_response, comes_again
 
@@ -107,7 +108,8 @@ class Process:
             parked = served.parked
             count(metrics.QUEUES_PARKED)
             told = {"seq": parked.seq, "attempts": parked.attempts, "next_try": parked.next_try, "error": parked.error}
-            logger.error("queue parked", extra=facts | told)
+            where = facts_of(served.failure or served.error, parked.error)
+            logger.error("queue parked", extra=facts | told | where)
         elif served.ended == "failed":
             text = "queue failed, reported back" if comes_again(served) else "queue failed, and must be mended first"
             logger.error(text, extra=facts | {"error": str(served.error)})

@@ -264,7 +264,8 @@ class Served:
     """What one wake of one queue came to.
 
     `ended` is "done", "parked" (now), "waiting" (parked before, and its time has not come), "overtaken" (another
-    run is at work), "handed over" (time was short) or "failed" (`error` says why; nothing could be recorded).
+    run is at work), "handed over" (time was short) or "failed" (`error` says why; nothing could be recorded). `failure`
+    is what the handler raised, with its traceback, when the queue is parked for that.
     """
 
     queue: str
@@ -274,6 +275,7 @@ class Served:
     dead: list[DeadLetter] = field(default_factory=list)
     parked: Parked | None = None
     error: Exception | None = None
+    failure: Exception | None = field(default=None, compare=False, repr=False)
 
 
 def delay_before(attempt: int) -> float:

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 PLATFORM = re.compile(r"(START|END|REPORT|INIT_START|INIT_REPORT) ?(RequestId|Runtime|Init)")
 NOT_STARTED = "ERROR the function did not start"
 TRACEBACK = "Traceback (most recent call last):"
+# What Lambda says of a run that its function did not survive; AWS puts the time and the request before it.
+CUT_SHORT = re.compile(
+    r"(?:\d{4}-\d\d-\d\dT\S+ )?(?:(?:RequestId: )?[0-9a-f][0-9a-f-]* )?(?:Error: )?"
+    r"(Worker process (?:died|exited\b.*)|Task timed out after \d+(?:\.\d+)? seconds|"
+    r"Runtime exited (?:before|with error)\b.*)",
+    re.DOTALL,
+)
 FRAME = re.compile(r'  File "(.+)", line (\d+)')
 # Keys that say nothing more than the rest of the record does; an exception is told in short.
 KNOWN = {
@@ -28,6 +35,7 @@ KNOWN = {
     "xray_trace_id",
     "sampling_rate",
     "ended",
+    "traceback",
 }
 EXCEPTION = {"exception", "exception_name", "stack_trace"}
 STEPS = ("enqueue", "advance", "process", "sweep")
@@ -83,6 +91,8 @@ def _event(line: LogLine) -> Event | None:
         return None
     if line.text.startswith(NOT_STARTED):
         return Event(line.at, line.step, Kind.ERROR, line.text.removeprefix("ERROR ").splitlines()[0])
+    if found := CUT_SHORT.fullmatch(line.text.strip()):
+        return Event(line.at, line.step, Kind.ERROR, found[1])
     record = _record(line.text)
     if record is None:
         return Event(line.at, line.step, Kind.OWN, line.text)
@@ -118,12 +128,15 @@ def _kind(record: Mapping[str, Any]) -> Kind:
 
 
 def _told(record: Mapping[str, Any]) -> str:
-    """The message, the error, and the facts in brackets."""
+    """The message, the error and its place in the user's code, and the facts in brackets."""
     message = record["message"] if isinstance(record["message"], str) else json.dumps(record["message"])
     error = record.get("error") or _exception(record)
-    facts = {name: value for name, value in record.items() if name not in KNOWN | EXCEPTION | {"error"}}
+    place = record.get("at") if error and record.get("service") in STEPS else None
+    told_before = KNOWN | EXCEPTION | {"error"} | ({"at"} if place else set())
+    facts = {name: value for name, value in record.items() if name not in told_before}
     told = ", ".join(f"{name} {_value(name, value)}" for name, value in facts.items() if value not in (None, 0, {}, []))
-    return f"{message}{f': {error}' if error else ''}{f' ({told})' if told else ''}"
+    where = f" at {place}" if place else ""
+    return f"{message}{f': {error}' if error else ''}{where}{f' ({told})' if told else ''}"
 
 
 def _value(name: str, value: Any) -> str:

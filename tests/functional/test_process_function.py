@@ -184,6 +184,73 @@ def test_a_failing_handler_parks_its_queue_and_the_retry_queue_wakes_it(
     assert attributes["ApproximateNumberOfMessagesDelayed"] == "1"
 
 
+OWN = """import json
+
+def handle(batch):
+    for message in batch:
+        helper(message)
+
+def helper(message):
+    try:
+        fetch(message)
+    except OSError as error:
+        raise KeyError("k1")
+
+def fetch(message):
+    raise OSError(f"payload {message['total']}")
+"""
+
+
+def parked_log(told: Told) -> dict[str, Any]:
+    (log,) = [log for log in told.logs() if log["text"] == "queue parked"]
+    return log
+
+
+def test_a_parked_queue_is_logged_with_the_place_in_the_users_code_and_the_traceback(
+    deployed: Deployed, sample: Any, own_code: Callable[[str], object], told: Told
+) -> None:
+    own_code(OWN)
+    deployed.load(handler="users_handler:handle")(sample("process_retry_queue"))
+    log = parked_log(told)
+    assert (log["error"], log["at"]) == ("KeyError: 'k1'", "users_handler.py:11 in helper")
+    assert "in fetch" in log["traceback"]
+    assert log["traceback"].endswith("KeyError: 'k1'")
+    # What was being handled when it was raised is named by its kind: its message may hold a payload.
+    assert "OSError" in log["traceback"]
+    assert "payload 0" not in log["traceback"]
+
+
+def test_an_error_raised_in_a_library_is_placed_where_the_user_called_it(
+    deployed: Deployed, sample: Any, own_code: Callable[[str], object], told: Told
+) -> None:
+    own_code("import json\ndef handle(batch):\n    json.loads('{')\n")
+    deployed.load(handler="users_handler:handle")(sample("process_retry_queue"))
+    assert parked_log(told)["at"] == "users_handler.py:3 in handle"
+
+
+def test_an_effect_that_is_refused_has_no_place(
+    deployed: Deployed, sample: Any, own_code: Callable[[str], object], told: Told
+) -> None:
+    own_code("def handle(batch):\n    return 'all'\n")
+    deployed.load(handler="users_handler:handle")(sample("process_retry_queue"))
+    log = parked_log(told)
+    assert "says nothing" in log["error"]
+    assert "at" not in log
+
+
+def test_a_traceback_in_the_logs_is_bounded_and_keeps_its_end(
+    deployed: Deployed, sample: Any, own_code: Callable[[str], object], told: Told
+) -> None:
+    names = [f"step_{number}_{'x' * 200}" for number in range(40)]
+    steps = [f"def {name}(): {after}()\n" for name, after in zip(names, [*names[1:], "last"], strict=True)]
+    own_code(f"def handle(batch): {names[0]}()\n{''.join(steps)}def last(): raise ValueError('deep')\n")
+    deployed.load(handler="users_handler:handle")(sample("process_retry_queue"))
+    log = parked_log(told)
+    assert log["at"] == "users_handler.py:42 in last"
+    assert len(log["traceback"]) <= 4_000
+    assert log["traceback"].endswith("ValueError: deep")
+
+
 def test_a_dead_letter_is_measured_and_logged(
     deployed: Deployed, sample: Any, own_code: Callable[[str], object], told: Told
 ) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.ministack
 
 ROOT = Path(__file__).parents[2]
+PLACE = "mine.py:5 in handle"
 HANDLER = """
 def handle(batch):
     print("{word}", batch.queue)
@@ -231,7 +232,7 @@ def test_a_watched_handler_is_swapped_in_by_itself_and_one_that_cannot_work_is_n
 
 def test_logs_are_a_line_an_event_and_raw_is_all_of_it(home: Path) -> None:
     running(home).invoke("enqueue", {"queue": "bad", "seq": 0})
-    assert logged(home, "! queue parked: ValueError: not this one (queue bad, ")
+    assert logged(home, f"! queue parked: ValueError: not this one at {PLACE} (queue bad, ")
     said = local("logs", home=home)
     assert "RequestId" not in said
     assert "_aws" not in said
@@ -253,5 +254,5 @@ def test_a_dead_one_is_said_to_be_dead_and_its_logs_are_still_shown(home: Path, 
         assert "start it again with: stream-sort local up --home " in said
     said = local("logs", "process", home=home)
     assert "> third three" in said
-    assert "! queue parked: ValueError: not this one (queue bad, " in said
+    assert f"! queue parked: ValueError: not this one at {PLACE} (queue bad, " in said
     assert "died at 20" in said

@@ -102,6 +102,7 @@ def test_the_function_says_in_its_logs_why_a_queue_is_parked(app: App) -> None:
     lines = [line.text for line in app.stack.logs("process") if "queue parked" in line.text]
     assert lines
     assert "ValueError: this one never" in lines[0]
+    assert '"at":"pay.py:11 in handle"' in lines[0]
     assert Path(__file__).name not in lines[0]
 
 

@@ -44,6 +44,28 @@ def test_a_record_is_its_message_its_error_and_its_facts() -> None:
     assert shown(record("WARNING", "record ignored", reason="no queue"))[0][0] == "WARNING"
 
 
+def test_the_place_in_the_users_code_stands_by_the_error_and_its_traceback_is_left_to_raw() -> None:
+    facts = {"queue": "w", "error": "KeyError: 'k1'", "at": "mine.py:6 in helper", "traceback": "  File ..."}
+    assert shown(record("ERROR", "queue parked", **facts)) == [
+        ("ERROR", "queue parked: KeyError: 'k1' at mine.py:6 in helper (queue w)")
+    ]
+    assert shown(record("INFO", "paid", service="billing", at=3)) == [("OWN", "paid (at 3)")]
+
+
+def test_what_the_platform_says_of_a_run_that_ended_badly_is_an_error() -> None:
+    died = "Worker process died"
+    timed_out = "2026-07-01T10:00:00.000Z f1 Task timed out after 3.00 seconds"
+    assert shown(died, "Task timed out after 60.00 seconds", timed_out) == [
+        ("ERROR", died),
+        ("ERROR", "Task timed out after 60.00 seconds"),
+        ("ERROR", "Task timed out after 3.00 seconds"),
+    ]
+    assert shown("my Task timed out after all", "the Worker process died") == [
+        ("OWN", "my Task timed out after all"),
+        ("OWN", "the Worker process died"),
+    ]
+
+
 def test_records_of_the_users_own_logger_are_the_users() -> None:
     assert shown(record("INFO", "paid", service="billing", sum=3)) == [("OWN", "paid (sum 3)")]
     assert shown(record("ERROR", "not paid", service="billing")) == [("ERROR", "not paid")]
