@@ -104,7 +104,7 @@ class Place:
 def find_stack(name: str | None, place: Place, *, may_be_local: bool) -> tuple[Stack, Place]:
     """Find the stack of that name, and where it is; without one, or by the name `local`, the local stack if it is up.
 
-    Where something says that AWS is meant, it is no local one.
+    Where something says that AWS is meant, it is no local one. LocalStackFailed if `local` is one that died.
     """
     local = _local() if may_be_local and name in {None, "", LOCAL} else None
     if local is not None:
@@ -112,6 +112,10 @@ def find_stack(name: str | None, place: Place, *, may_be_local: bool) -> tuple[S
 
         where = replace(place, region=REGION, endpoint_url=local.endpoint, key=ACCESS_KEY)
         return Stack("the local stack", local.outputs, local.record.parameters), where
+    if may_be_local and name == LOCAL:
+        from stream_sort.local.hints import refuse_dead_stack  # noqa: PLC0415  # as all imports of commands
+
+        refuse_dead_stack()
     if not name:
         return Stack(), place
     try:

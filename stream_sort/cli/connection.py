@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stream_sort.accounts import Place, find_stack, local_hint
-from stream_sort.cli.local_hints import refuse_dead_stack
 from stream_sort.cli.output import plain_errors, shell_word
 from stream_sort.errors import CursorLost, InvalidInput, QueueNotFound, SettingsError, StreamSortError
+from stream_sort.local.hints import refuse_dead_stack
 from stream_sort.program import program
 from stream_sort.settings import PREFIX, Settings, variables
 from stream_sort.stacks import OUTPUTS, Stack

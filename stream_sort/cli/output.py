@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -16,7 +15,7 @@ import typer
 from stream_sort.core import terminal_text
 from stream_sort.core.json_text import dumps
 from stream_sort.core.policy import GapPolicy
-from stream_sort.core.terminal_text import UNSAFE, visible_json
+from stream_sort.core.terminal_text import visible_json
 from stream_sort.errors import InvalidInput, SettingsError, StreamSortError
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ ANY_WIDTH = 100_000
 # Whether the command that runs was given --wide.
 WIDE: ContextVar[bool] = ContextVar("wide", default=False)
 visible = terminal_text.visible
+shell_word = terminal_text.shell_word
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -45,13 +45,6 @@ class Styled(NamedTuple):
 
 
 Cell = str | int | float | Styled | None
-
-
-def shell_word(text: str) -> str:
-    """A word as a shell takes it, whatever is in it."""
-    if UNSAFE.search(text) is None:
-        return shlex.quote(text)
-    return "$'" + visible(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
 def json_line(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 # What moves a terminal's cursor, changes its state, breaks the line or turns the direction of the text.
 UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -18,6 +19,13 @@ def visible(text: object) -> str:
 def visible_json(line: str) -> str:
     """A line of JSON as it may go to a terminal: the same value, escaped as JSON has it."""
     return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
+
+
+def shell_word(text: str) -> str:
+    """A word as a shell takes it, whatever is in it."""
+    if UNSAFE.search(text) is None:
+        return shlex.quote(text)
+    return "$'" + visible(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
 def _escaped(character: str) -> str:

@@ -9,12 +9,15 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort.cli.local_hints import local_command
+from stream_sort import OrderedConsumer, StreamSorter
+from stream_sort.errors import LocalStackFailed, StreamSortError
 from stream_sort.local import project
 from stream_sort.local.detached import DetachedMiniStack
+from stream_sort.local.hints import local_command
 from stream_sort.local.leash import BY_ITSELF
 from stream_sort.local.parameters import known_parameters
 from stream_sort.local.record import Record
@@ -22,6 +25,9 @@ from stream_sort.local.report import summary
 from stream_sort.local.stack import LocalStack, default_home
 from stream_sort.program import program
 from tests.functional.command_line import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OTHER_PYTHON = "python3.13" if sys.version_info[:2] != (3, 13) else "python3.11"
 
@@ -95,15 +101,43 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "words", [["status"], ["gaps", "ada"], ["local", "status"], ["local", "invoke", "sweep", "{}"]]
+    "words",
+    [
+        ["status"],
+        ["status", "--stack", "local"],
+        ["gaps", "ada"],
+        ["local", "status"],
+        ["local", "invoke", "sweep", "{}"],
+    ],
 )
 def test_a_command_for_a_local_stack_that_died_says_when_and_how(checkout: Path, words: list[str]) -> None:
     told = Line().error(*words)
     assert told.startswith(
         f"the local stack in {checkout}/.stream-sort died at 2026-11-18 04:42:36 (killed by signal 9)"
     )
-    assert "stream-sort local logs" in told
+    assert "What it logged: stream-sort local logs (look first: up begins with empty logs); " in told
     assert told.endswith("start it again with: stream-sort local up")
+
+
+@pytest.mark.parametrize("made", [StreamSorter.from_stack, OrderedConsumer.from_stack])
+def test_a_program_for_a_local_stack_that_died_is_told_when_and_how(
+    checkout: Path, made: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["my_program.py"])
+    with pytest.raises(LocalStackFailed) as caught:
+        made("local")
+    told = str(caught.value)
+    assert told.startswith(
+        f"the local stack in {checkout}/.stream-sort died at 2026-11-18 04:42:36 (killed by signal 9)"
+    )
+    assert told.endswith("start it again with: stream-sort local up")
+
+
+def test_a_program_that_says_that_aws_is_meant_is_told_nothing_of_a_local_stack_that_died(checkout: Path) -> None:
+    assert checkout.exists()
+    with pytest.raises(StreamSortError) as caught:
+        StreamSorter.from_stack("local", region="eu-west-1", endpoint_url="http://127.0.0.1:9")
+    assert "died" not in str(caught.value)
 
 
 def test_a_command_that_means_another_stack_does_not_care_that_the_local_one_died(checkout: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from stream_sort.cli.output import shell_word
+from stream_sort.core.terminal_text import shell_word
 from stream_sort.errors import LocalStackFailed
 from stream_sort.program import program
 
@@ -34,7 +34,7 @@ def how_it_is(stack: LocalStack, home: Path | None) -> str:
     death = stack.death
     if death is None:
         return f"the local stack in {stack.home} runs, and does not answer; {again}"
-    logged = f"What it logged: {local_command('logs', home)}"
+    logged = f"What it logged: {local_command('logs', home)} (look first: up begins with empty logs)"
     return f"the local stack in {stack.home} {death}, and what was stored is gone. {logged}; {again}"
 
 
