@@ -22,7 +22,7 @@ def watch_handler(
 ) -> None:
     """Swap it in at each change, until the stack is down or dead, which is a LocalStackFailed; `find` gives the stack.
 
-    A file that cannot work is reported, and the handler before it stays.
+    A file that cannot work is reported, and the handler before it stays; so is that it was undone.
     """
     seen = tried = ""
     while True:
@@ -32,8 +32,12 @@ def watch_handler(
             raise LocalStackFailed("the local stack is no longer up: there is nothing to swap a handler into")
         before, seen = seen, _content(stack)
         # An editor may be in the middle of writing it: what is there twice is whole.
-        if seen == before and seen not in {tried, stack.record.digest} and _swap(stack, report):
-            tried = seen
+        if seen == before and seen != tried:
+            if seen != stack.record.digest:
+                tried = seen if _swap(stack, report) else tried
+            elif tried:
+                _tell(report, f"{stack.record.handler} is again what runs")
+                tried = seen
         pause(POLL)
 
 
@@ -62,7 +66,11 @@ def _swap(stack: LocalStack, report: Callable[[str], None]) -> bool:
     except StreamSortError as error:
         told = f"the handler before it stays: {error}"
         if isinstance(error, LocalStackFailed):
-            report(f"{time.strftime('%H:%M:%S')} {told}; trying again")
+            _tell(report, f"{told}; trying again")
             return False
-    report(f"{time.strftime('%H:%M:%S')} {told}")
+    _tell(report, told)
     return True
+
+
+def _tell(report: Callable[[str], None], text: str) -> None:
+    report(f"{time.strftime('%H:%M:%S')} {text}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from stream_sort.local.project import HandlerFile, project_root
 from stream_sort.local.record import FILE, Record, locked
 from stream_sort.local.stack import LocalStack, asked_over
 from stream_sort.local.tools import environment
+from stream_sort.local.watch import watch_handler
 from stream_sort.local.workers import worker_pids
 
 if TYPE_CHECKING:
@@ -158,3 +160,56 @@ def test_workers_are_told_apart_by_folder_and_function(tmp_path: Path) -> None:
     finally:
         for worker in pids.values():
             worker.communicate(b"\n")
+
+
+class Swapped:
+    """A stack as its watch sees it: a handler's file, and the digest of what runs; a broken file is refused."""
+
+    death = None
+
+    def __init__(self, file: HandlerFile) -> None:
+        self.record = Record(9, handler=str(file), digest=file.digest)
+
+    def swap_handler(self) -> bool:
+        file = HandlerFile.parse(self.record.handler or "")
+        changed = file.digest != self.record.digest
+        self.record = replace(self.record, digest=file.digest)
+        return changed
+
+
+def watched(file: Path, *saves: str) -> list[str]:
+    """What a watch says of some saves, each of which it has time for."""
+    stack: Any = Swapped(HandlerFile(file, "handle"))
+    said: list[str] = []
+    # It takes three looks: to see a change, to see it twice, and to see that nothing is new.
+    left = iter([save for save in saves for _ in range(3)])
+
+    def pause(_: float) -> None:
+        file.write_text(next(left))
+
+    with pytest.raises(StopIteration):
+        watch_handler(lambda: stack, said.append, pause)
+    return [line.partition(" ")[2] for line in said]
+
+
+def test_a_watch_says_that_a_broken_save_that_is_undone_is_again_what_runs(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    good, broken = "def handle(batch): ...\n", "def handle(batch:\n"
+    file.write_text(good)
+    refused, undone = watched(file, good, broken, good, good)
+    assert refused.startswith("the handler before it stays: ")
+    assert undone == f"{file}:handle is again what runs"
+
+
+def test_a_watch_says_so_of_each_undoing(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    good, broken = "def handle(batch): ...\n", "def handle(batch:\n"
+    file.write_text(good)
+    said = watched(file, good, broken, good, broken, good)
+    assert [line.startswith("the handler before it stays: ") for line in said] == [True, False, True, False]
+
+
+def test_a_watch_says_nothing_of_a_file_that_never_was_another(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def handle(batch): ...\n")
+    assert watched(file, "def handle(batch): ...\n") == []
