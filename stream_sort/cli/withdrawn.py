@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Messages that were taken out of their slots.", no_args_is_help=True)
 
-Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Its number, as list shows it.", show_default=False)]
+Number = Annotated[
+    int, typer.Argument(metavar="NUMBER", help="Its number, as list shows it; or its seq.", show_default=False)
+]
 
 
 @app.command("list")
@@ -55,17 +57,30 @@ def list_withdrawn(
 def show(connection: Connection, queue: Queue, number: Number, *, as_json: Json = False) -> None:
     """Show one withdrawn message, as it was stored, and why it was withdrawn.
 
+    A number that is no withdrawal's is taken for a seq.
+
     Example: stream-sort withdrawn show ada 1
     """
-    kept = {one.number: one for one in connection.sorter.withdrawn(queue)}
-    if number not in kept:
-        raise InvalidInput(f"queue {queue!r} has no withdrawal {number}; see {connection.command('withdrawn', 'list')}")
-    one = kept[number]
+    one = _chosen(connection, queue, number)
     if as_json:
         print_json(_told(one))
         return
     say(f"queue {queue}, seq {one.seq}: withdrawn at {moment(one.at)} ({one.reason}); it is kept and never delivered")
     say(json_line(one.message))
+
+
+def _chosen(connection: Connection, queue: str, number: int) -> Withdrawal:
+    """Return the withdrawal of that number, else the only one of that seq."""
+    kept = list(connection.sorter.withdrawn(queue))
+    found = [one for one in kept if one.number == number] or [one for one in kept if one.seq == number]
+    if not found:
+        raise InvalidInput(f"queue {queue!r} has no withdrawal {number}; see {connection.command('withdrawn', 'list')}")
+    if len(found) > 1:
+        numbers = " and ".join(str(one.number) for one in found)
+        raise InvalidInput(
+            f"seq {number} of queue {queue!r} was withdrawn more than once: as number {numbers}; give one of these"
+        )
+    return found[0]
 
 
 def _withdrawn(sorter: Sorter, choice: Choice) -> Iterator[Withdrawal]:

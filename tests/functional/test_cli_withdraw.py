@@ -37,6 +37,31 @@ def test_a_stray_message_is_withdrawn_listed_and_shown(desk: OperatorDesk) -> No
     assert "Withdrawn before: 1 message." in desk.told("explain", "ada")["sentences"]
 
 
+def test_a_withdrawn_message_is_shown_by_its_seq_too(desk: OperatorDesk) -> None:
+    desk.sorter.withdraw("ada", TIME)
+    desk.sorter.withdraw("ada", TIME + 1)
+    assert desk.told("withdrawn", "show", "ada", str(TIME + 1))["number"] == 2
+    assert desk.told("withdrawn", "show", "ada", "2")["seq"] == TIME + 1
+
+
+def test_a_seq_that_was_withdrawn_twice_is_shown_by_its_numbers(desk: OperatorDesk) -> None:
+    for _ in range(2):
+        desk.sorter.withdraw("ada", TIME)
+        desk.put("ada", TIME)
+    done = desk.run("withdrawn", "show", "ada", str(TIME))
+    assert done.exit_code == 2
+    assert (
+        f"seq {TIME} of queue 'ada' was withdrawn more than once: as number 1 and 2; give one of these" in done.stderr
+    )
+
+
+def test_a_number_comes_before_a_seq(desk: OperatorDesk) -> None:
+    desk.put("eve", 2, 9)
+    desk.sorter.withdraw("eve", 2)
+    desk.sorter.withdraw("eve", 9)
+    assert desk.told("withdrawn", "show", "eve", "2")["seq"] == 9
+
+
 def test_a_range_takes_all_that_is_stored_in_it_the_lowest_first(desk: OperatorDesk) -> None:
     done = desk.told("withdraw", "ada", f"{TIME}-{TIME + 10_000_000}", "--yes")
     assert [one["seq"] for one in done["withdrawn"]] == [TIME, TIME + 1, TIME + 2, TIME + 900]
