@@ -17,7 +17,7 @@ SAM := SAM_CLI_TELEMETRY=0 $(UV) tool run --from aws-sam-cli==$(SAM_VERSION) sam
 EXTRAS := --extra cli --extra lambda --extra spark --extra report
 RUN := $(UV) run --frozen $(EXTRAS)
 # What needs neither Spark nor the tests' tools does not wait for them on a fresh machine; nor takes them away again.
-RUN_LIGHT := $(UV) run --frozen --no-dev --extra cli --extra lambda
+RUN_LIGHT := $(UV) run --frozen --no-dev --extra cli --extra lambda --extra report
 
 help: ## Show this help
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
