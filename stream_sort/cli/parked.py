@@ -45,8 +45,8 @@ def redrive(  # noqa: PLR0913  # each is an option
 ) -> None:
     """Try parked queues again now, each at its own place.
 
-    Exit code 1 if one fails again; what the scheduled retry delivers meanwhile is delivered. The stack's process
-    function does it, with its own handler or sink.
+    A parked message has all its attempts again; a dead one goes on counting. Exit code 1 if one fails again; what the
+    scheduled retry delivers meanwhile is delivered. The stack's process function does it, with its own handler or sink.
 
     Example: stream-sort parked redrive ada bob --stack orders --yes
     """
