@@ -119,6 +119,8 @@ class BatchPut:
         waiting = {queue for queue in held.failing if hints.is_failing(queue)}
         queues = [queue for queue in hints.failing_last(window.seqs()) if queue not in waiting]
         first = held.window.absorb(window)
+        if held.stuck:
+            held.window.await_twins(first)
         with self.time.once():
             begun = self._begin(held.window, queues, turns)
         held.longest = max(held.longest, turns.longest)

@@ -225,9 +225,7 @@ class QueueNotFound(StreamSortError):
     def __init__(self, queue: str, *, meant: Sequence[str] = (), advice: str = "") -> None:
         told = f"there is no queue {queue!r}"
         if meant:
-            from stream_sort.core.alike import either  # noqa: PLC0415  # only for a mistake
-
-            told += f"; did you mean {either([*map(repr, meant)])}?"
+            told += f"; did you mean {' or '.join(map(repr, meant))}?"
         if advice:
             told += f" {advice[:1].upper()}{advice[1:]}" if meant else f"; {advice}"
         super().__init__(told)

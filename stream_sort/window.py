@@ -43,6 +43,16 @@ class Window:
         self.size += other.size
         return offset
 
+    def await_twins(self, first: int) -> None:
+        """Let messages from an index on wait for one before them that has their slot, and could not be stored yet."""
+        slots: dict[tuple[str, int], Outcome] = {}
+        for index, message in self.messages.items():
+            slot, outcome = (message.queue, message.seq), self.outcomes.get(index)
+            if index < first and isinstance(outcome, StoreUnavailable):
+                slots[slot] = outcome
+            elif index >= first and slot in slots:
+                self.outcomes[index] = slots[slot]
+
     def seqs(self) -> dict[str, set[int]]:
         """For each queue, the seqs of its messages."""
         seqs: dict[str, set[int]] = {}

@@ -94,6 +94,18 @@ def test_i7_a_slot_that_hangs_keeps_no_healthy_message_out(client: Faulty, watch
     assert watch.now < watch.whole - 5
 
 
+def test_no_second_hang_is_begun_behind_the_first_when_the_time_is_over(client: Faulty, watch: Stopwatch) -> None:
+    sorter = timed(StreamSorter(client=client), watch)
+    hanging = Hanging(client, watch, "bad0", "bad1", "bad2", "bad3")
+    sorter.put_many([message(0, "bad0"), *(message(0, f"a{number}") for number in range(24))], time_left=watch.left)
+    watch.now = 0.0
+    hanging.calls.clear()
+    new = [message(0, f"b{number}" if number % 100 else f"bad{1 + number // 100}") for number in range(225)]
+    result = sorter.put_many([*new, message(0, "bad0")], time_left=watch.left)
+    assert result.accepted == 150
+    assert watch.now < watch.whole - 3, "Lambda would have killed it"
+
+
 def test_i7_slots_of_one_queue_that_hang_in_every_part_keep_no_healthy_message_out(
     client: Faulty, watch: Stopwatch
 ) -> None:

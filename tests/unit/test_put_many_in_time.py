@@ -523,6 +523,23 @@ def test_i5_what_is_stored_below_the_floor_is_refused_though_the_time_is_over_fo
     assert [type(outcome).__name__ for outcome in result.outcomes] == ["Trimmed"] * 3 + ["StoreUnavailable"]
 
 
+def test_i6_the_first_of_two_messages_stays_though_it_was_throttled_and_the_other_one_came_in_a_later_window(
+    watch: Stopwatch,
+) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1, window=2)
+    put_many, calls = sorter.stores.items.put_many, [0]
+
+    def throttled_once(arrivals: Any, now: float) -> Any:
+        calls[0] += 1
+        return [StoreUnavailable("throttled") for _ in arrivals] if calls[0] == 1 else put_many(arrivals, now)
+
+    sorter.stores.items.put_many = throttled_once  # type: ignore[method-assign]
+    messages = [message(0, v="first"), message(0, "r"), message(0, v="second"), message(0, v="first")]
+    result = sorter.put_many(messages, time_left=watch.left)
+    assert [str(outcome) for outcome in result.outcomes] == ["accepted", "accepted", "conflict", "duplicate"]
+    assert [one["v"] for one in sorter.read("q")] == ["first"]
+
+
 def test_messages_that_a_slow_source_gave_are_released_while_it_goes_on() -> None:
     now = 0.0
     sorter = StreamSorter.in_memory(clock=lambda: now)

@@ -16,7 +16,6 @@ from stream_sort.cli.demo.scout import Scout
 from stream_sort.cli.demo.senders import WRITERS, Senders
 from stream_sort.cli.demo.verdict import Outcome, judge
 from stream_sort.errors import StreamSortError
-from stream_sort.local.hints import program
 from stream_sort.local.stack import LocalStack
 from stream_sort.program import program
 

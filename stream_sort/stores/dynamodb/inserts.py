@@ -67,7 +67,12 @@ class Inserts:
         together = [index for index, record in enumerate(records) if not self._unanswered.count(self._queue(record))]
         parts = [together[start : start + BATCH] for start in range(0, len(together), BATCH)]
         chunks = [{index: records[index] for index in part} for part in parts]
+        patience = self._calls.patience("PutItem", self._table)
         answers = {index: one for chunk in self._in_flight.map(self._chunk, chunks) for index, one in chunk.items()}
+        hung = next((one for one in answers.values() if isinstance(one, StoreUnavailable)), None)
+        if hung is not None and patience.is_over:
+            # A second hang behind the first one is not begun: these have their turn when all others had theirs.
+            answers |= {index: hung for index in range(len(records)) if index not in answers}
         self._alone(records, answers)
         return [answers[index] for index in range(len(records))]
 
