@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 from stream_sort.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from stream_sort.bootstrap import StreamSorter
-    from stream_sort.consumer import Pace
-    from stream_sort.core.batch import Batch, Transaction
-    from stream_sort.core.consumption import DeadLetter, Parked, Reset
-    from stream_sort.core.gaps import GapEvent
-    from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
-    from stream_sort.core.policy import GapPolicy
-    from stream_sort.core.withdrawal import Withdrawal
+    from stream_sort.consume.consumer import Pace
     from stream_sort.errors import (
         AccessDenied,
         ArchiveDamaged,
@@ -62,8 +55,15 @@ if TYPE_CHECKING:
         Trimmed,
         TryLater,
     )
+    from stream_sort.model.batch import Batch, Transaction
+    from stream_sort.model.consumption import DeadLetter, Parked, Reset
+    from stream_sort.model.gaps import GapEvent
+    from stream_sort.model.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
+    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.withdrawal import Withdrawal
     from stream_sort.ordered_consumer import OrderedConsumer
-    from stream_sort.sweeper import Sweep, Sweeper
+    from stream_sort.stream_sorter import StreamSorter
+    from stream_sort.upkeep.sweeper import Sweep, Sweeper
 
 __version__ = "0.1.0"
 
@@ -133,25 +133,25 @@ __all__ = [
 ]
 
 _HOMES = {
-    "StreamSorter": "bootstrap",
+    "StreamSorter": "stream_sorter",
     "OrderedConsumer": "ordered_consumer",
-    "Pace": "consumer",
-    "Batch": "core.batch",
-    "Transaction": "core.batch",
-    "DeadLetter": "core.consumption",
-    "Parked": "core.consumption",
-    "Reset": "core.consumption",
-    "Advance": "core.outcomes",
-    "LateMessage": "core.outcomes",
-    "PutResult": "core.outcomes",
-    "QueueState": "core.outcomes",
-    "Skip": "core.outcomes",
-    "Status": "core.outcomes",
-    "Withdrawal": "core.withdrawal",
-    "GapEvent": "core.gaps",
-    "GapPolicy": "core.policy",
-    "Sweep": "sweeper",
-    "Sweeper": "sweeper",
+    "Pace": "consume.consumer",
+    "Batch": "model.batch",
+    "Transaction": "model.batch",
+    "DeadLetter": "model.consumption",
+    "Parked": "model.consumption",
+    "Reset": "model.consumption",
+    "Advance": "model.outcomes",
+    "LateMessage": "model.outcomes",
+    "PutResult": "model.outcomes",
+    "QueueState": "model.outcomes",
+    "Skip": "model.outcomes",
+    "Status": "model.outcomes",
+    "Withdrawal": "model.withdrawal",
+    "GapEvent": "model.gaps",
+    "GapPolicy": "model.policy",
+    "Sweep": "upkeep.sweeper",
+    "Sweeper": "upkeep.sweeper",
 }
 
 # All others are errors.

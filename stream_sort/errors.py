@@ -57,7 +57,7 @@ from stream_sort.program import program
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.core.outcomes import PutResult
+    from stream_sort.model.outcomes import PutResult
 
 __all__ = [
     "AccessDenied",

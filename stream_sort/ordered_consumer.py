@@ -6,22 +6,22 @@ import uuid
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from stream_sort.bootstrap import StreamSorter
-from stream_sort.consumer import Consumer, Pace
-from stream_sort.core.consumption import check_consumer, check_start
-from stream_sort.desk import Desk, Terms
+from stream_sort.consume.consumer import Consumer, Pace
+from stream_sort.consume.context import Desk, Terms
+from stream_sort.consume.handler import check_handler, no_handler
+from stream_sort.consume.nudger import Nudger
+from stream_sort.consume.registration import Registrar
 from stream_sort.errors import SettingsError, shown
-from stream_sort.registrar import Registrar
+from stream_sort.model.consumption import check_consumer, check_start
 from stream_sort.settings import PREFIX, ConsumerSettings, Settings
 from stream_sort.sorter import Sorter
-from stream_sort.verdict import check_handler, no_handler
-from stream_sort.wakers import Nudger
+from stream_sort.stream_sorter import StreamSorter
 
 if TYPE_CHECKING:
     from typing import TypedDict
 
+    from stream_sort.consume.handler import Handler
     from stream_sort.ports import Waker
-    from stream_sort.verdict import Handler
 
     class Delivery(TypedDict, total=False):
         """How a consumer delivers; see OrderedConsumer."""
@@ -128,7 +128,7 @@ class OrderedConsumer(Consumer):
         attempts, poison policy and start, unless they are given. That one and the stack's own function share a
         checkpoint: each message goes to one of them. Take another name, `consumer`, for a reader of your own.
         """
-        from stream_sort.accounts import named_stack  # noqa: PLC0415  # boto3 is loaded here, not by `import stream_sort`
+        from stream_sort.aws.accounts import named_stack  # noqa: PLC0415  # boto3 is loaded here, not by `import stream_sort`
 
         access = {"region": region, "profile": profile, "endpoint_url": endpoint_url, "session": session}
         found, place = named_stack(stack, **access, client=client)

@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self, get_type_hints
 
-from stream_sort.core.durations import seconds_in
 from stream_sort.errors import SettingsError, shown
+from stream_sort.model.durations import seconds_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.advancer import Advancer, Limits, Reach
-from stream_sort.batch_put import BatchPut
-from stream_sort.core.message import MIN_SEQ, KeyNames, check_queue, check_seq, check_seqs, is_text, take_message
-from stream_sort.core.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
-from stream_sort.core.policy import MOST_SKIPS, GapPolicy
-from stream_sort.core.records import Cursor, Item, Tombstones
+from stream_sort.concurrency import InFlight
 from stream_sort.errors import (
     InvalidInput,
     MissingItems,
@@ -23,24 +18,29 @@ from stream_sort.errors import (
     Trimmed,
     shown,
 )
-from stream_sort.hints import Hint, Hints
-from stream_sort.inflight import InFlight
-from stream_sort.inspector import Inspector
-from stream_sort.intake import Intake
-from stream_sort.proof import find_row
-from stream_sort.queue_errors import raise_hopeless
-from stream_sort.recoverer import Recoverer, Recovery
-from stream_sort.releaser import Releaser
-from stream_sort.time_budget import CallTime, TimeBudget
-from stream_sort.trimmer import Trimmer
-from stream_sort.withdrawer import Withdrawer
+from stream_sort.insight.inspector import Inspector
+from stream_sort.intake.batch_put import BatchPut
+from stream_sort.intake.storing import Intake
+from stream_sort.model.message import MIN_SEQ, KeyNames, check_queue, check_seq, check_seqs, is_text, take_message
+from stream_sort.model.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
+from stream_sort.model.policy import MOST_SKIPS, GapPolicy
+from stream_sort.model.records import Cursor, Item, Tombstones
+from stream_sort.release.advancer import Advancer, Limits, Reach
+from stream_sort.release.lost_cursor import find_row
+from stream_sort.release.position_cache import Hint, Hints
+from stream_sort.release.queue_errors import raise_hopeless
+from stream_sort.release.releaser import Releaser
+from stream_sort.release.time_budget import CallTime, TimeBudget
+from stream_sort.upkeep.recoverer import Recoverer, Recovery
+from stream_sort.upkeep.trimmer import Trimmer
+from stream_sort.upkeep.withdrawer import Withdrawer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stream_sort.core.withdrawal import Withdrawal
+    from stream_sort.intake.window import Window
+    from stream_sort.model.withdrawal import Withdrawal
     from stream_sort.ports import Clock, Stores
-    from stream_sort.window import Window
 
 SKIP_CHUNK = 100
 MAX_REASON_BYTES = 256

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort import OrderedConsumer, Pace, StoreUnavailable, StreamSorter
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from stream_sort.testing.clock import MovableClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from stream_sort import Batch
-    from stream_sort.core.consumption import Checkpoint, Served
+    from stream_sort.model.consumption import Checkpoint, Served
 
 
 @dataclass

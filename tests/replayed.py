@@ -12,7 +12,7 @@ from stream_sort.replay.slots import SLOTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
 
 
 def text_of(queue: str, seq: int) -> str:

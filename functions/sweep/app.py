@@ -6,8 +6,8 @@ import gc
 gc.disable()
 
 from stream_sort import StreamSorter
+from stream_sort.aws_lambda.scheduled_sweep import scheduled_sweep
 from stream_sort.aws_lambda.telemetry import Telemetry
-from stream_sort.scheduled_sweep import scheduled_sweep
 
 # Built once a process, before the first event.
 sorter = StreamSorter.from_env()

@@ -8,13 +8,13 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.advancer import Reach
 from stream_sort.aws_lambda import telemetry as names
 from stream_sort.aws_lambda.clock import time_left_of
 from stream_sort.aws_lambda.receipts import told
 from stream_sort.aws_lambda.shapes import Shape, shape_of
-from stream_sort.core.withdrawal import is_kept_aside
 from stream_sort.errors import InvalidInput
+from stream_sort.model.withdrawal import is_kept_aside
+from stream_sort.release.advancer import Reach
 
 if TYPE_CHECKING:
     from stream_sort.aws_lambda.telemetry import Telemetry

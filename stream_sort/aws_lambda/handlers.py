@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from stream_sort.consume.handler import check_handler
 from stream_sort.errors import SettingsError, shown
-from stream_sort.verdict import check_handler
 
 if TYPE_CHECKING:
-    from stream_sort.verdict import Handler
+    from stream_sort.consume.handler import Handler
 
 
 def load_handler(name: str) -> Handler:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws_lambda.parcels import from_base64, read_body
 from stream_sort.aws_lambda.receipts import Receipts, is_own_fault, told
 from stream_sort.aws_lambda.shapes import Shape
-from stream_sort.core.json_text import dumps
-from stream_sort.core.outcomes import Status
 from stream_sort.errors import InvalidInput, MessageTooLarge, SequenceConflict, StreamSortError
+from stream_sort.formats.json_text import dumps
+from stream_sort.model.outcomes import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
 
 OK, MIXED, BAD_REQUEST, NOT_ALLOWED, CONFLICT, TOO_LARGE, FAILED, UNAVAILABLE = 200, 207, 400, 405, 409, 413, 500, 503
 RETRY_AFTER_SECONDS = 1

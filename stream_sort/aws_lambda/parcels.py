@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.shapes import Shape, is_eventbridge_event, is_message, is_sns_envelope, messages_in
-from stream_sort.core.json_text import loads
 from stream_sort.errors import InvalidInput
+from stream_sort.formats.json_text import loads
 
 if TYPE_CHECKING:
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
 
 
 @dataclass(frozen=True, slots=True)

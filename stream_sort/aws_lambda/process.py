@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stream_sort.aws_lambda.redrives import Wanted
     from stream_sort.aws_lambda.telemetry import Telemetry
     from stream_sort.aws_lambda.wakes import WakeReader, Wakes
-    from stream_sort.core.consumption import Served, Wake
+    from stream_sort.model.consumption import Served, Wake
 
 
 class Woken(Redriving, Protocol):

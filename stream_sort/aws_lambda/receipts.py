@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from stream_sort.core.outcomes import PutResult, Status
 from stream_sort.errors import InvalidInput, SequenceConflict, StoreError, StoreUnavailable, StreamSortError, Trimmed
+from stream_sort.model.outcomes import PutResult, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
     from stream_sort.sorter import Sorter
 
 Outcome = Status | StreamSortError

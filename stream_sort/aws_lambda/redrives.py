@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stream_sort.core.message import check_queue, check_seq
 from stream_sort.errors import InvalidInput, NotParked, named_error, shown
+from stream_sort.model.message import check_queue, check_seq
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.core.consumption import DeadLetter, Parked
+    from stream_sort.model.consumption import DeadLetter, Parked
 
 MARK = "redrive"
 ALL_PARKED = "parked"

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws_lambda.http_api import request_body
 from stream_sort.aws_lambda.parcels import Parcel, parcels_of, read_body
 from stream_sort.aws_lambda.shapes import Shape, is_message, messages_in, shape_of
-from stream_sort.core.json_text import loads
-from stream_sort.core.message import check_message
 from stream_sort.errors import InvalidInput, InvalidMessage
+from stream_sort.formats.json_text import loads
+from stream_sort.model.message import check_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
 
 # Attributes that say why: ours, of a function's dead-letter queue, of an EventBridge rule's or schedule's.
 REASONS = (("error", "reason"), ("ErrorCode", "ErrorMessage"), ("ERROR_CODE", "ERROR_MESSAGE"))

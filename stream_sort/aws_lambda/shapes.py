@@ -10,7 +10,7 @@ from stream_sort.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
 
 
 class Shape(StrEnum):

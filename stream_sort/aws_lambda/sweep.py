@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws_lambda import telemetry as metrics
 from stream_sort.aws_lambda.clock import time_left_of
 from stream_sort.aws_lambda.receipts import told
-from stream_sort.core.gaps import length
 from stream_sort.errors import InternalError
+from stream_sort.model.gaps import length
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.aws_lambda.telemetry import Telemetry
-    from stream_sort.core.gaps import GapEvent
     from stream_sort.errors import StreamSortError
-    from stream_sort.sweeper import Sweep, Sweeper
-    from stream_sort.watcher import Watcher
+    from stream_sort.model.gaps import GapEvent
+    from stream_sort.upkeep.lag_watch import Watcher
+    from stream_sort.upkeep.sweeper import Sweep, Sweeper
 
 # So many gaps of one queue have a line of their own in the log of one sweep.
 GAPS_LOGGED = 10

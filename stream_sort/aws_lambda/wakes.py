@@ -10,16 +10,16 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.consumption import Wake
-from stream_sort.core.json_text import loads
-from stream_sort.core.message import check_queue
 from stream_sort.errors import InvalidInput, RowDamaged
+from stream_sort.formats.json_text import loads
+from stream_sort.model.consumption import Wake
+from stream_sort.model.message import check_queue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.core.consumption import Served
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.consumption import Served
+    from stream_sort.model.message import KeyNames
 
 STREAM = "aws:dynamodb"
 SQS = "aws:sqs"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.core.message import check_queue
 from stream_sort.errors import InvalidInput
+from stream_sort.model.message import check_queue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 from stream_sort.cli.lazy_group import UsageError, note_command
 from stream_sort.cli.output import shell_word
 from stream_sort.cli.suggestions import quoted
-from stream_sort.core.alike import alike
+from stream_sort.model.alike import alike
 
 LIST = "list"
 HELP = {"--help"}

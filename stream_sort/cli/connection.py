@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.accounts import Place, find_stack, local_hint
+from stream_sort.aws.accounts import Place, find_stack, local_hint
+from stream_sort.aws.stacks import OUTPUTS, Stack
 from stream_sort.cli.output import plain_errors, shell_word
 from stream_sort.errors import CursorLost, InvalidInput, QueueNotFound, SettingsError, StreamSortError
 from stream_sort.local.hints import refuse_dead_stack
 from stream_sort.program import program
 from stream_sort.settings import PREFIX, Settings, variables
-from stream_sort.stacks import OUTPUTS, Stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stream_sort.bootstrap import StreamSorter
     from stream_sort.ordered_consumer import OrderedConsumer
+    from stream_sort.stream_sorter import StreamSorter
 
 DEFAULT_CONSUMER = "process"
 
@@ -48,7 +48,7 @@ class Connection:
     @cached_property
     def sorter(self) -> StreamSorter:
         """The sorter on these tables."""
-        from stream_sort.bootstrap import StreamSorter  # noqa: PLC0415  # as all imports of commands
+        from stream_sort.stream_sorter import StreamSorter  # noqa: PLC0415  # as all imports of commands
 
         # Conflicts are counted and told like any other outcome, whatever a program of the user wants.
         settings = asdict(self.settings) | {"on_conflict": "report"}
@@ -116,7 +116,7 @@ def _naming_queues_alike(connection: Connection) -> Iterator[None]:
     try:
         yield
     except QueueNotFound as unknown:
-        from stream_sort.core.alike import alike  # noqa: PLC0415  # only for a mistake
+        from stream_sort.model.alike import alike  # noqa: PLC0415  # only for a mistake
 
         names: Sequence[str] = ()
         with suppress(StreamSortError):

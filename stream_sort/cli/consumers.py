@@ -15,12 +15,12 @@ from stream_sort.cli.moments import duration_of, time_of
 from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, fail, print_json, say, show_table, tell
 from stream_sort.cli.overview import cursor_rows, lag_of, require_known
 from stream_sort.cli.tables import tabled
-from stream_sort.core.consumption import EARLIEST, LATEST
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, shown
+from stream_sort.model.consumption import EARLIEST, LATEST
 
 if TYPE_CHECKING:
-    from stream_sort.core.consumption import Reset, Subscription
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.consumption import Reset, Subscription
+    from stream_sort.model.records import Cursor
 
 consumers = typer.Typer(help="Who reads the queues, and how far each is.", no_args_is_help=True)
 
@@ -127,7 +127,7 @@ def reset(  # noqa: PLR0913  # each is an option
     elif done:
         active = [one.queue for one in done if one.active]
         if active and not force:
-            from stream_sort.resetter import ACTIVE  # noqa: PLC0415  # as all imports of commands
+            from stream_sort.consume.resetter import ACTIVE  # noqa: PLC0415  # as all imports of commands
 
             raise ConsumerActive(consumer.name, active[0], others=len(active) - 1, seconds=ACTIVE)
         confirm(_plan(consumer.name, done), yes)

@@ -16,8 +16,8 @@ from stream_sort.cli.costing.work import Work
 from stream_sort.cli.moments import amount_in
 from stream_sort.cli.output import Json, plain_errors, print_json, say, show_table
 from stream_sort.cli.tables import tabled
-from stream_sort.core.durations import DAY, MILLISECOND, MINUTE
 from stream_sort.errors import InvalidInput, shown
+from stream_sort.model.durations import DAY, MILLISECOND, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

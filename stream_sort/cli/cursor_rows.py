@@ -11,7 +11,7 @@ from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotati
 from stream_sort.cli.output import Json, Yes, confirm, print_json, say
 
 if TYPE_CHECKING:
-    from stream_sort.recoverer import Recovery
+    from stream_sort.upkeep.recoverer import Recovery
 
 FirstSeq = Annotated[int, typer.Option("--first-seq", metavar="SEQ", help="The first there will be.")]
 Position = Annotated[

@@ -12,8 +12,8 @@ from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, check_no
 from stream_sort.cli.output import Json, Yes, json_line, print_json, say
 from stream_sort.cli.overview import cursor_rows
 from stream_sort.cli.tables import tabled
-from stream_sort.core.consumption import DeadLetter
 from stream_sort.errors import NotParked
+from stream_sort.model.consumption import DeadLetter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.errors import OtherKeys, StoreMisconfigured, StreamSortError
-from stream_sort.gap_age import UNDER_WAY
-from stream_sort.queue_errors import tried
+from stream_sort.release.gap_age import UNDER_WAY
+from stream_sort.release.queue_errors import tried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from stream_sort.core.records import Cursor, Item
+    from stream_sort.model.records import Cursor, Item
     from stream_sort.ports import ItemStore
     from stream_sort.sorter import Sorter
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.cli.output import tell
 from stream_sort.cli.overview import cursor_rows
 from stream_sort.errors import Trimmed
-from stream_sort.proof import find_row
+from stream_sort.release.lost_cursor import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
     from stream_sort.sorter import Sorter
 
 

@@ -92,7 +92,7 @@ class LazyGroup(TyperGroup):
             return note_command(ctx, super().resolve_command(ctx, args))
         except UsageError as error:
             from stream_sort.cli.suggestions import in_groups, quoted  # noqa: PLC0415  # only for a mistake
-            from stream_sort.core.alike import alike  # noqa: PLC0415
+            from stream_sort.model.alike import alike  # noqa: PLC0415
 
             found = alike(args[0], COMMANDS) or in_groups(args[0], {name: load(name) for name in GROUPS})
             error.meant = quoted(found)

@@ -11,8 +11,6 @@ from stream_sort.cli.choice import counted, moment, some_of
 from stream_sort.cli.output import FAILED, confirm, jsonable, print_json, say, show_table, tell
 from stream_sort.cli.overview import require_known
 from stream_sort.cli.redriver import Redriver, show_tries
-from stream_sort.core.consumption import DeadLetter, Parked
-from stream_sort.core.precaution import is_in_hand
 from stream_sort.errors import (
     CheckpointConflict,
     ConsumerNotFound,
@@ -21,6 +19,8 @@ from stream_sort.errors import (
     QueueDamaged,
     QueueNotFound,
 )
+from stream_sort.model.consumption import DeadLetter, Parked
+from stream_sort.model.precaution import is_in_hand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

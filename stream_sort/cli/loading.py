@@ -12,8 +12,8 @@ from stream_sort.cli.choice import NAMED, counted
 from stream_sort.cli.message_file import ELEMENT, LINE, Entry, problem_of
 from stream_sort.cli.output import console, tell
 from stream_sort.cli.rejects import Refused, Rejects
-from stream_sort.core.outcomes import Status
 from stream_sort.errors import StoreUnavailable
+from stream_sort.model.outcomes import Status
 from stream_sort.program import program
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stream_sort.cli.output import Json, Yes, confirm, plain_errors, print_json, tell
-from stream_sort.core.json_text import loads
 from stream_sort.errors import InvalidInput, LocalStackFailed
+from stream_sort.formats.json_text import loads
 from stream_sort.local.hints import how_it_is, local_command
 
 if TYPE_CHECKING:

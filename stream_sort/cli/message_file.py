@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.json_text import loads
 from stream_sort.errors import InvalidInput
+from stream_sort.formats.json_text import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
 
 BOM = b"\xef\xbb\xbf"
 REPLAYED = frozenset({"queue", "seq", "item"})

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.cli.loading import Loader
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
     from stream_sort.sorter import Sorter
 
 EARLIEST, LATEST = "earliest", "latest"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from stream_sort.core.durations import seconds_in, seconds_of
 from stream_sort.errors import InvalidInput, shown
+from stream_sort.model.durations import seconds_in, seconds_of
 
 
 def time_of(text: str) -> float:

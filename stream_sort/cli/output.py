@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from stream_sort.core import terminal_text
-from stream_sort.core.json_text import dumps
-from stream_sort.core.policy import GapPolicy
-from stream_sort.core.terminal_text import visible_json
 from stream_sort.errors import InvalidInput, SettingsError, StreamSortError
+from stream_sort.formats import terminal_text
+from stream_sort.formats.json_text import dumps
+from stream_sort.formats.terminal_text import visible_json
+from stream_sort.model.policy import GapPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

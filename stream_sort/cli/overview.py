@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import Choice, counted
 from stream_sort.cli.doubts import HOPELESS, ask_each, settle
-from stream_sort.core.consumption import first_checkpoint
-from stream_sort.core.message import check_queue
-from stream_sort.core.records import Cursor, CursorPage
 from stream_sort.errors import (
     QueueNotFound,
     SettingsError,
@@ -24,14 +21,17 @@ from stream_sort.errors import (
     StreamSortError,
     named_error,
 )
-from stream_sort.proof import find_row
+from stream_sort.model.consumption import first_checkpoint
+from stream_sort.model.message import check_queue
+from stream_sort.model.records import Cursor, CursorPage
+from stream_sort.release.lost_cursor import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stream_sort.cli.doubts import Settled
-    from stream_sort.core.consumption import Checkpoint, Checkpoints, Parked, Subscription
-    from stream_sort.core.policy import GapPolicy
+    from stream_sort.model.consumption import Checkpoint, Checkpoints, Parked, Subscription
+    from stream_sort.model.policy import GapPolicy
     from stream_sort.ports import ControlStore
     from stream_sort.sorter import Sorter
 

@@ -9,8 +9,8 @@ from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, check_no_consumers, chosen
 from stream_sort.cli.output import Json, Yes, tell
 from stream_sort.cli.tables import tabled
-from stream_sort.core.consumption import Parked
 from stream_sort.errors import NotParked
+from stream_sort.model.consumption import Parked
 
 NOUN = "parked queue"
 

@@ -13,8 +13,6 @@ from stream_sort.cli.overview import cursor_rows, require_known
 from stream_sort.cli.reasons import reason_of
 from stream_sort.cli.seqs import named, not_missing, released_by, seqs_of
 from stream_sort.cli.tables import tabled
-from stream_sort.core.gaps import length
-from stream_sort.core.policy import MOST_SKIPS
 from stream_sort.errors import (
     InvalidInput,
     OtherKeys,
@@ -24,6 +22,8 @@ from stream_sort.errors import (
     StreamSortError,
     named_error,
 )
+from stream_sort.model.gaps import length
+from stream_sort.model.policy import MOST_SKIPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +144,7 @@ def policy(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort policy ada --set "skip after 1h" --yes
     """
-    from stream_sort.core.policy import GapPolicy  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.model.policy import GapPolicy  # noqa: PLC0415  # as all imports of commands
 
     check = _any_name if new else require_known if to is None else _require_begun
     names = _chosen(connection, Choice.of(queues, match, everything=everything), check)

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.overview import consumers_of, lag_of
-from stream_sort.core.precaution import is_in_hand
-from stream_sort.core.records import Cursor
-from stream_sort.lag_finder import PATIENCE
+from stream_sort.model.precaution import is_in_hand
+from stream_sort.model.records import Cursor
+from stream_sort.upkeep.lag_finder import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.cli.connection import Connection
-    from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked
-    from stream_sort.core.outcomes import QueueState
     from stream_sort.errors import StreamSortError
+    from stream_sort.model.consumption import Checkpoint, DeadLetter, Parked
+    from stream_sort.model.outcomes import QueueState
     from stream_sort.sorter import Sorter
 
 UP_TO_DATE, WORKING, WOKEN, STUCK, PARKED = "up to date", "working", "woken", "stuck", "parked"

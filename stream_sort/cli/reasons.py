@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from stream_sort.cli.choice import counted, moment, some_of
 from stream_sort.cli.readers import PARKED, STUCK, WORKING, readers_of
 from stream_sort.cli.seqs import seqs_text
-from stream_sort.core.gaps import length, runs_of, stray_of
-from stream_sort.core.message import MIN_SEQ
-from stream_sort.core.policy import MAX_GAP, MOST_SKIPS
+from stream_sort.model.gaps import length, runs_of, stray_of
+from stream_sort.model.message import MIN_SEQ
+from stream_sort.model.policy import MAX_GAP, MOST_SKIPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.cli.connection import Connection
     from stream_sort.cli.readers import Reader
-    from stream_sort.core.consumption import DeadLetter, Parked
-    from stream_sort.core.outcomes import QueueState
     from stream_sort.errors import StreamSortError
+    from stream_sort.model.consumption import DeadLetter, Parked
+    from stream_sort.model.outcomes import QueueState
     from stream_sort.sorter import Sorter
 
 SHOWN = 5

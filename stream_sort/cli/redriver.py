@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from stream_sort.cli.output import FAILED, Styled, print_json, show_table
-from stream_sort.core.consumption import DeadLetter
-from stream_sort.core.json_text import loads
 from stream_sort.errors import FunctionFailed, InvalidInput, shown
+from stream_sort.formats.json_text import loads
+from stream_sort.model.consumption import DeadLetter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stream_sort.cli.connection import Connection
-    from stream_sort.core.consumption import Parked
+    from stream_sort.model.consumption import Parked
     from stream_sort.ordered_consumer import OrderedConsumer
     from stream_sort.ports import ControlStore
 

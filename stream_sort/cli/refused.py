@@ -12,14 +12,14 @@ from stream_sort.aws_lambda.parcels import Parcel
 from stream_sort.aws_lambda.refused_events import RefusedEvent, Wrapping, unwrap
 from stream_sort.cli.interrupts import interrupted_later
 from stream_sort.cli.output import tell
-from stream_sort.core.json_text import loads
 from stream_sort.errors import InvalidInput
+from stream_sort.formats.json_text import loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stream_sort.cli.connection import Connection
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
 
 # As many as SQS hands out, or takes, at once.
 PAGE = 10

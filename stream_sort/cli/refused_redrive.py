@@ -12,9 +12,9 @@ from stream_sort.aws_lambda.shapes import Shape
 from stream_sort.cli.choice import counted
 from stream_sort.cli.loading import CONFLICT
 from stream_sort.cli.stream_places import PlaceUnreadable, kinesis_records, table_queues
-from stream_sort.core.outcomes import Status
-from stream_sort.core.withdrawal import is_kept_aside
 from stream_sort.errors import InvalidInput, StreamSortError
+from stream_sort.model.outcomes import Status
+from stream_sort.model.withdrawal import is_kept_aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.cli.message_file import LINE, comes_once, is_file, is_refusal
 from stream_sort.cli.output import json_line
-from stream_sort.core.json_text import loads
 from stream_sort.errors import InvalidInput
+from stream_sort.formats.json_text import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
-from stream_sort.accounts import Place, find_stack
+from stream_sort.aws.accounts import Place, find_stack
 from stream_sort.cli.output import BAD_USAGE, confirm, fail
 
 if TYPE_CHECKING:

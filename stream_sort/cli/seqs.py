@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from stream_sort.cli.choice import counted, some_of
-from stream_sort.core.gaps import length
-from stream_sort.core.outcomes import Skip
 from stream_sort.errors import InvalidInput
+from stream_sort.model.gaps import length
+from stream_sort.model.outcomes import Skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stream_sort.core.outcomes import Advance
+    from stream_sort.model.outcomes import Advance
     from stream_sort.sorter import Sorter
 
 # So many slots are looked at to tell messages from tombstones, a page at a time.

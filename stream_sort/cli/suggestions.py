@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.alike import alike, either
+from stream_sort.model.alike import alike, either
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stream_sort.cli.output import WIDE, Styled, visible
-from stream_sort.core.columns import PIPE_WIDTH, Column, fit
+from stream_sort.formats.columns import PIPE_WIDTH, Column, fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

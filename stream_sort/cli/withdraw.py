@@ -17,7 +17,7 @@ from stream_sort.errors import InvalidInput, NotWithdrawn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stream_sort.core.withdrawal import Withdrawal
+    from stream_sort.model.withdrawal import Withdrawal
     from stream_sort.sorter import Sorter
 
 # More of them are no strays.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from stream_sort.core.terminal_text import shell_word
 from stream_sort.errors import LocalStackFailed
+from stream_sort.formats.terminal_text import shell_word
 from stream_sort.program import program
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stream_sort.core.alike import question
-from stream_sort.core.durations import DAY, HOUR, MINUTE, SECOND, seconds_in
 from stream_sort.errors import InvalidInput
 from stream_sort.local.project import project_root
 from stream_sort.local.sam import PYTHON
+from stream_sort.model.alike import question
+from stream_sort.model.durations import DAY, HOUR, MINUTE, SECOND, seconds_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from stream_sort.core.alike import question
 from stream_sort.errors import InvalidInput, LocalStackFailed, PortTaken
 from stream_sort.local.amends import allow
 from stream_sort.local.deployment import deploy, swap_handler, usual_parameters
@@ -23,6 +22,7 @@ from stream_sort.local.readable_logs import STEPS
 from stream_sort.local.record import FOLDER, Record, locked
 from stream_sort.local.settlement import deployed_parameters
 from stream_sort.local.workers import worker_pids
+from stream_sort.model.alike import question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.core.batch import Effect
-    from stream_sort.core.consumption import (
+    from stream_sort.model.batch import Effect
+    from stream_sort.model.consumption import (
         Checkpoint,
         Checkpoints,
         Commit,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.core.gaps import Gap
-    from stream_sort.core.policy import GapPolicy
-    from stream_sort.core.records import Cursor, CursorPage, Head, Move, QueuePage
+    from stream_sort.model.gaps import Gap
+    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.records import Cursor, CursorPage, Head, Move, QueuePage
 
 
 class CursorStore(Protocol):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.core.message import Message
-    from stream_sort.core.records import Arrival, Cleared, Item, Look, Page, Tombstones
     from stream_sort.errors import StreamSortError
+    from stream_sort.model.message import Message
+    from stream_sort.model.records import Arrival, Cleared, Item, Look, Page, Tombstones
 
 
 class ItemStore(Protocol):

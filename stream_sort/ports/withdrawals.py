@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.core.records import Cursor
-    from stream_sort.core.withdrawal import Withdrawal
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.withdrawal import Withdrawal
 
 
 class WithdrawalStore(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
-from stream_sort.core.message import MAX_SEQ, MIN_SEQ
 from stream_sort.errors import SettingsError, shown
+from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

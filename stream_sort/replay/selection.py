@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from stream_sort.core.message import MAX_SEQ, MIN_SEQ, check_queue
 from stream_sort.errors import InvalidInput, SettingsError, shown
+from stream_sort.model.message import MAX_SEQ, MIN_SEQ, check_queue
 from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.ranges import Range
 

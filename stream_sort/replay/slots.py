@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_sort.core.json_text import dumps, loads
-from stream_sort.core.message import MAX_SEQ, MIN_SEQ, RESERVED_PREFIX
 from stream_sort.errors import InvalidInput, StoreError, shown
+from stream_sort.formats.json_text import dumps, loads
+from stream_sort.model.message import MAX_SEQ, MIN_SEQ, RESERVED_PREFIX
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.raw_pages import no_cycles
 from stream_sort.stores.dynamodb.values import decode, is_whole
@@ -25,7 +25,7 @@ from stream_sort.stores.dynamodb.values import decode, is_whole
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
     from stream_sort.replay.selection import Selection
 
 SLOTS = pa.schema(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
     from stream_sort.replay.access import TableAccess
     from stream_sort.replay.origin import Work
     from stream_sort.replay.ranges import Part

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from stream_sort.errors import InvalidInput, Trimmed
 
 if TYPE_CHECKING:
-    from stream_sort.core.records import Cursor
     from stream_sort.errors import MissingItems
+    from stream_sort.model.records import Cursor
     from stream_sort.replay.selection import Selection
 
 

@@ -13,7 +13,7 @@ from stream_sort.settings import aws_region
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
     from stream_sort.settings import SinkSettings
 
 ARN = r"arn:aws[a-z-]*:"

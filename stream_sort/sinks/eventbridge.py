@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.aws_answers import UnreadableAnswer, answered
+from stream_sort.sinks.answers import UnreadableAnswer, answered
 from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries, refused
 
 if TYPE_CHECKING:
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
 
 SOURCE = "stream_sort"
 DETAIL_TYPE = "message"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.aws_answers import answered
+from stream_sort.sinks.answers import answered
 from stream_sort.sinks.identity import attributes_size, fifo_labels, xml_safe
 from stream_sort.sinks.progress import Entry, Progress, check_size, entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
 
 # What both can take; a queue or a topic may have a lower limit of its own, and AWS then says so.
 MAX_BYTES = 1_048_576

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from stream_sort.aws_answers import answered
+from stream_sort.sinks.answers import answered
 from stream_sort.sinks.identity import partition_key
 from stream_sort.sinks.progress import Entry, Progress, check_size, entries
 
 if TYPE_CHECKING:
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
 
 # What Kinesis can take, key included; a stream takes 1 MiB unless its own limit was raised, and Kinesis then says so.
 MAX_BYTES = 10_485_760

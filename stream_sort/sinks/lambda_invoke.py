@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.aws_answers import UnreadableAnswer, answered
 from stream_sort.errors import HandlerProblem, TryLater, shown
+from stream_sort.sinks.answers import UnreadableAnswer, answered
 from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
 
 # Lambda takes 6 MB (6,291,456 bytes); what is left is for the queue's name, the seqs and the brackets.
 MAX_BYTES = 6_000_000

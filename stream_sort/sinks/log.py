@@ -7,10 +7,10 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
-from stream_sort.core.json_text import dumps
+from stream_sort.formats.json_text import dumps
 
 if TYPE_CHECKING:
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
 
 logger = logging.getLogger(__name__)
 

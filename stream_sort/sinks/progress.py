@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-from stream_sort.core.json_text import dumps
 from stream_sort.errors import HandlerProblem, PartlyDone, StreamSortError, TryLater
+from stream_sort.formats.json_text import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
 
 REASON_LENGTH = 500
 TOO_LARGE = 413

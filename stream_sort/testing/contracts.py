@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.gaps import Gap
-from stream_sort.core.message import MAX_SEQ, KeyNames, Message, check_message
-from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Arrival, Cleared, Cursor, CursorPage, Item, Tombstones
+from stream_sort.model.gaps import Gap
+from stream_sort.model.message import MAX_SEQ, KeyNames, Message, check_message
+from stream_sort.model.policy import GapPolicy
+from stream_sort.model.records import Arrival, Cleared, Cursor, CursorPage, Item, Tombstones
 
 if TYPE_CHECKING:
     from stream_sort.ports import Stores

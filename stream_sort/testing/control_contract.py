@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.batch import Transaction
-from stream_sort.core.consumption import Checkpoint, Commit, Consumers, DeadLetter, Parked, Subscription
-from stream_sort.core.limits import MAX_EFFECTS
-from stream_sort.core.records import Cursor, Tombstones
 from stream_sort.errors import EffectRefused, StreamSortError, TransactionTooLarge
+from stream_sort.model.batch import Transaction
+from stream_sort.model.consumption import Checkpoint, Commit, Consumers, DeadLetter, Parked, Subscription
+from stream_sort.model.limits import MAX_EFFECTS
+from stream_sort.model.records import Cursor, Tombstones
 from stream_sort.testing.contracts import arrival
 
 if TYPE_CHECKING:

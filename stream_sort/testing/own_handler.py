@@ -6,15 +6,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.consume.handler import check_handler
 from stream_sort.errors import InvalidInput, shown
 from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure
-from stream_sort.verdict import check_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
     from stream_sort.testing.simulation.simulator import Report
 
 

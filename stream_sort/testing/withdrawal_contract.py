@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Cursor
-from stream_sort.core.withdrawal import Withdrawal
+from stream_sort.model.policy import GapPolicy
+from stream_sort.model.records import Cursor
+from stream_sort.model.withdrawal import Withdrawal
 from stream_sort.testing.contracts import EVERY_TYPE, NOW, arrival, tombstones
 
 if TYPE_CHECKING:

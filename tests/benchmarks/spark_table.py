@@ -19,8 +19,8 @@ from boto3.dynamodb.types import TypeDeserializer
 from botocore.awsrequest import AWSResponse
 
 from stream_sort import StreamSorter
-from stream_sort.core.message import KeyNames
 from stream_sort.local.ministack import MiniStack
+from stream_sort.model.message import KeyNames
 from stream_sort.replay import register
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.jobs.session import spark_session

@@ -20,7 +20,7 @@ HEAVY = {
     "pynamodb",
     "pyspark",
     "rich",
-    "stream_sort.stores.memory",
+    "stream_sort.stores.memory.tables",
     "stream_sort.testing",
     "typer",
 }

@@ -12,8 +12,8 @@ import pytest
 from moto import mock_aws
 
 from stream_sort import Batch, OrderedConsumer, StreamSorter
-from stream_sort.core.consumption import Wake
-from stream_sort.core.precaution import LONGEST_RUN
+from stream_sort.model.consumption import Wake
+from stream_sort.model.precaution import LONGEST_RUN
 from stream_sort.testing.clock import MovableClock
 from tests.benchmarks.meter import Meter, Usage
 

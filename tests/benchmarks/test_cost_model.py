@@ -21,12 +21,12 @@ from stream_sort.cli.costing import model, sweeps
 from stream_sort.cli.costing.model import HOURS, IDLE_WAKE, MARK, MARK_SWEPT, Load, monthly
 from stream_sort.cli.costing.sweeps import WAITING
 from stream_sort.cli.costing.work import Work
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.inserts import BATCH
-from stream_sort.sweeper import Sweeper
 from stream_sort.testing.clock import MovableClock
-from stream_sort.watcher import OVERLAP, Watcher
+from stream_sort.upkeep.lag_watch import OVERLAP, Watcher
+from stream_sort.upkeep.sweeper import Sweeper
 from tests.benchmarks.charges import Charged, Charges
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from stream_sort.core.consumption import Checkpoint, Subscription
 from stream_sort.errors import SettingsError, TableNotFound
+from stream_sort.model.consumption import Checkpoint, Subscription
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb import connect
 from stream_sort.stores.dynamodb.archive_marks import DynamoArchiveMarks
 from stream_sort.stores.dynamodb.calls import Calls
-from stream_sort.stores.memory_archive import MemoryArchiveMarks
+from stream_sort.stores.memory.archive_marks import MemoryArchiveMarks
 from stream_sort.testing.archive_contract import ArchiveMarksContract
 
 

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb import connect
-from stream_sort.stores.memory import MemoryTables
+from stream_sort.stores.memory.tables import MemoryTables
 from stream_sort.testing.control_contract import ControlBench, ControlConditionContract, ControlStoreContract
 
 if TYPE_CHECKING:

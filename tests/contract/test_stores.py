@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb import connect
-from stream_sort.stores.memory import MemoryTables
+from stream_sort.stores.memory.tables import MemoryTables
 from stream_sort.testing.contracts import CursorStoreContract, HeadReaderContract, ItemStoreContract
 from stream_sort.testing.withdrawal_contract import WithdrawalStoreContract
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stream_sort import Batch, OrderedConsumer, StreamSorter
-from stream_sort.core.limits import MAX_EFFECTS
+from stream_sort.model.limits import MAX_EFFECTS
 from stream_sort.settings import PREFIX, ConsumerSettings, EnqueueSettings, Settings, SinkSettings
 
 ROOT = Path(__file__).parents[2]

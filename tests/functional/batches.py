@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream_sort.core.batch import Batch
 from stream_sort.errors import HandlerProblem, PartlyDone
+from stream_sort.model.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

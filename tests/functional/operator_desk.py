@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from stream_sort import OrderedConsumer, Pace
 from stream_sort.aws_lambda.redrives import Wanted, redrive, wanted_by
 from stream_sort.cli.app import app
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from tests.consumers import Clerk
 
 if TYPE_CHECKING:

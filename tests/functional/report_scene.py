@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 from stream_sort import OrderedConsumer, Pace, StreamSorter
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from stream_sort.testing.clock import MovableClock
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort import SettingsError, StreamSorter, accounts
+from stream_sort import SettingsError, StreamSorter
+from stream_sort.aws import accounts
 from stream_sort.cli.connection import connect
 from stream_sort.cli.output import jsonable, shell_word, visible
 from stream_sort.cli.tables import fitted
-from stream_sort.core.policy import GapPolicy
 from stream_sort.local import project
+from stream_sort.model.policy import GapPolicy
 from tests.functional.cloudformation import an_account
 from tests.functional.command_line import Line
 

@@ -9,7 +9,8 @@ import pytest
 from botocore.client import BaseClient
 from moto import mock_aws
 
-from stream_sort import StreamSorter, accounts
+from stream_sort import StreamSorter
+from stream_sort.aws import accounts
 from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
 from stream_sort.aws_lambda.enqueue import Enqueue
 from stream_sort.errors import StreamSortError

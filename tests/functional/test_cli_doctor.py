@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from stream_sort import StreamSorter, Sweeper, accounts
+from stream_sort import StreamSorter, Sweeper
+from stream_sort.aws import accounts
 from stream_sort.cli import doubts
 from stream_sort.cli.checkup.standing import read_standings
 from stream_sort.cli.connection import connect
-from stream_sort.core.consumption import Checkpoint, Subscription
-from stream_sort.core.message import KeyNames, take_message
-from stream_sort.core.records import Arrival
+from stream_sort.model.consumption import Checkpoint, Subscription
+from stream_sort.model.message import KeyNames, take_message
+from stream_sort.model.records import Arrival
 from stream_sort.stores.dynamodb.control_rows import key_of, place_of
 from stream_sort.stores.dynamodb.items import DynamoItemStore
 from stream_sort.stores.dynamodb.tables import TableNames, cursor_table, items_table

@@ -11,7 +11,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from stream_sort import accounts
+from stream_sort.aws import accounts
 from tests.functional.command_line import Line, examples_of
 from tests.functional.deployed_stack import DeployedStack, stand_in_for_aws
 

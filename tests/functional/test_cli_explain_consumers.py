@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from tests.functional.command_line import VARIABLES, Line
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from stream_sort import OrderedConsumer, StreamSorter, accounts
+from stream_sort import OrderedConsumer, StreamSorter
+from stream_sort.aws import accounts
 from stream_sort.cli.checkup import functions, remedies
 from stream_sort.errors import CursorLost, MissingItems, NotParked, QueueDamaged
 from tests.functional.command_line import VARIABLES, Line

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter, StreamSortError, Sweeper, TryLater
 from stream_sort.cli import doubts, messages, overview, queues, status
-from stream_sort.core.message import take_message
-from stream_sort.core.records import Arrival
+from stream_sort.model.message import take_message
+from stream_sort.model.records import Arrival
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.cursors import DynamoCursorStore
 from stream_sort.stores.dynamodb.items import DynamoItemStore
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort import Batch
-    from stream_sort.core.records import QueuePage
+    from stream_sort.model.records import QueuePage
     from tests.functional.conftest import Table
 
 HOSTILE = "\x1b[2Jevil\u202e"

@@ -325,7 +325,7 @@ def test_a_home_that_matplotlib_cannot_use_is_none_of_our_business(
 from stream_sort import StreamSorter
 from stream_sort.cli.connection import Connection
 from stream_sort.cli.page.gather import Bounds, gather
-from stream_sort.accounts import Place
+from stream_sort.aws.accounts import Place
 from stream_sort.cli.report import _page_of
 from stream_sort.settings import Settings
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from stream_sort.cli import status
 from stream_sort.cli.overview import look
 from stream_sort.cli.tables import fitted
-from stream_sort.core.columns import PIPE_WIDTH, text_width
+from stream_sort.formats.columns import PIPE_WIDTH, text_width
 from tests.functional.command_line import VARIABLES, Line
 from tests.functional.operator_desk import OperatorDesk
 

@@ -15,8 +15,8 @@ from stream_sort import (
     StoreUnavailable,
     StreamSorter,
     StreamSortError,
-    accounts,
 )
+from stream_sort.aws import accounts
 from stream_sort.local import hints
 from tests.functional.cloudformation import Account, an_account
 from tests.functional.command_line import Line

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import OrderedConsumer, Pace, StreamSorter
-from stream_sort.core.consumption import Wake
-from stream_sort.core.terminal_text import UNSAFE
+from stream_sort.formats.terminal_text import UNSAFE
+from stream_sort.model.consumption import Wake
 from stream_sort.replay.archive.segments import read_segment, write_segment
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Range

@@ -12,8 +12,8 @@ import pytest
 from botocore.response import StreamingBody
 from moto import mock_aws
 
-from stream_sort.core.batch import Batch
 from stream_sort.errors import HandlerProblem, PartlyDone
+from stream_sort.model.batch import Batch
 from stream_sort.settings import SinkSettings
 from stream_sort.sinks import make_sink
 from tests.functional.batches import SEQS, batch_of, deliver

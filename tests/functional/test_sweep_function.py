@@ -10,7 +10,7 @@ import pytest
 from moto import mock_aws
 
 from stream_sort import InternalError, OrderedConsumer, StreamSorter
-from stream_sort.watcher import PATIENCE
+from stream_sort.upkeep.lag_watch import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

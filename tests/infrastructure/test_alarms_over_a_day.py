@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import OrderedConsumer, Pace, StreamSorter, Sweeper
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Arrival
 from stream_sort.testing.clock import MovableClock
-from stream_sort.watcher import Watcher
+from stream_sort.upkeep.lag_watch import Watcher
 from tests.infrastructure.alarm_evaluation import ALARM, MINUTE, OK, Alarm, Figure, resolved
 
 if TYPE_CHECKING:

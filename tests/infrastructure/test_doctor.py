@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stream_sort import __version__
-from stream_sort.accounts import Place
+from stream_sort.aws.accounts import Place
 from stream_sort.cli.checkup.asking import Aws
 from stream_sort.cli.checkup.deployment import STEPS
 from stream_sort.cli.checkup.functions import CONTROL, READERS, SHARED, TABLES

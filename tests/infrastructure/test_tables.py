@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_sort.core.message import KeyNames
+from stream_sort.model.message import KeyNames
 from stream_sort.stores.dynamodb import tables
 
 NAMES = tables.TableNames("Items", "Cursor", KeyNames("queue", "seq"))

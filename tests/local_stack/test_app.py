@@ -15,7 +15,7 @@ import pytest
 from stream_sort.local.settlement import STACK
 from stream_sort.local.stack import LocalStack
 from stream_sort.local.tools import environment
-from stream_sort.watcher import PATIENCE
+from stream_sort.upkeep.lag_watch import PATIENCE
 from tests.local_stack.app import App, eventually
 
 if TYPE_CHECKING:

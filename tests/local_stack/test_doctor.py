@@ -12,7 +12,7 @@ import boto3
 import pytest
 from typer.testing import CliRunner
 
-from stream_sort.accounts import Place, Stack
+from stream_sort.aws.accounts import Place, Stack
 from stream_sort.cli.app import app as command
 from stream_sort.cli.checkup.examination import Terms, examine
 from stream_sort.cli.connection import Connection

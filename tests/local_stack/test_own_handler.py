@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.core.precaution import ENDED
 from stream_sort.local.stack import LocalStack
+from stream_sort.model.precaution import ENDED
 from tests.local_stack.app import App, eventually
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.cli.app import app
-from stream_sort.core.consumption import Checkpoint, Subscription
+from stream_sort.model.consumption import Checkpoint, Subscription
 from stream_sort.stores.dynamodb.control_rows import CheckpointRow
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from stream_sort.cli.message_file import entries
 from stream_sort.cli.output import json_line, shell_word, visible
 from stream_sort.cli.seqs import seqs_of
-from stream_sort.core.terminal_text import UNSAFE
 from stream_sort.errors import InvalidInput
+from stream_sort.formats.terminal_text import UNSAFE
 
 DOCUMENTS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

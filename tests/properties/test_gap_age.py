@@ -13,7 +13,7 @@ from stream_sort import NotWithdrawn, StreamSorter, Sweeper
 from stream_sort.testing.clock import MovableClock
 
 if TYPE_CHECKING:
-    from stream_sort.sweeper import Sweep
+    from stream_sort.upkeep.sweeper import Sweep
 
 PATIENCE = 30.0
 MAX_GAP = 6

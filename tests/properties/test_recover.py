@@ -25,7 +25,7 @@ from tests.unit.queues import beside, message, tables_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stream_sort.core.records import Item
+    from stream_sort.model.records import Item
 
 SEQS = st.integers(0, 12)
 STARTS = {"first": "earliest", "last": "latest", "fourth": "4"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stream_sort.cli.page.drawing import Drawing, looks
 from stream_sort.cli.page.elements import document, tag
-from stream_sort.core.terminal_text import UNSAFE, visible
+from stream_sort.formats.terminal_text import UNSAFE, visible
 
 MARKUP = st.text(st.sampled_from("<>&\"'`=/!-[]{};:%\\ \n\t\0\x1b\u2028\u202e\ufeff\ud800#xscriptonSTYLE😀"))
 OF_THE_PAGE = ["html", "head", *["meta"] * 6, "title", "style", "body", "p"]

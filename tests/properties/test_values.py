@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_sort.core.message import MAX_MESSAGE_BYTES, KeyNames, check_message, clone, same_value
+from stream_sort.model.message import MAX_MESSAGE_BYTES, KeyNames, check_message, clone, same_value
 from stream_sort.stores.dynamodb.values import decode, encode
 
 text = st.text(st.characters(exclude_categories=["Cs"]))

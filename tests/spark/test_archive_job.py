@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.core.consumption import Checkpoint, DeadLetter, Subscription
 from stream_sort.errors import ReplayFailed, SettingsError
+from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription
 from stream_sort.replay.archive import job as archive_job
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run, main
 from stream_sort.replay.archive.origin import ArchiveOrigin

@@ -331,7 +331,7 @@ def segment(archive: Path, queue: str, seqs: range, body: str = "x") -> Path:
     wires = [item(queue, seq, body=body) for seq in seqs]
     if seqs.start == 0:
         wires[0] |= {"_ss_skipped": {"S": "given up"}}
-    from stream_sort.core.message import KeyNames  # noqa: PLC0415
+    from stream_sort.model.message import KeyNames  # noqa: PLC0415
 
     held = Range(queue, seqs.start - 1, seqs.stop - 1)
     manifest = write_segment(Storage(str(archive)), held, [SlotDecoder(KeyNames()).batch(wires)])

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.core.message import KeyNames
 from stream_sort.errors import ExportDamaged, InvalidInput, ReplayFailed, SettingsError
+from stream_sort.model.message import KeyNames
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import backfill_parser, options_of
 from stream_sort.replay.backfill.slices import by_range

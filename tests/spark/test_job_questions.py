@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import OrderedConsumer
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from stream_sort.replay.archive.job import main as archive_main
 from tests.functional.command_line import Line
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Arrival
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort import StreamSorter
 
 if TYPE_CHECKING:
-    from stream_sort.stores.memory import MemoryTables
+    from stream_sort.stores.memory.tables import MemoryTables
 
 
 def message(seq: int, queue: str = "q", **fields: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from tests.unit.faulty import Faulty, message
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
     from stream_sort.replay.archive.due import Due
 
 ACCESS = TableAccess("Items", "Cursor", region="eu-west-1")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort.core.records import Cursor
+from stream_sort.model.records import Cursor
 from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.due import Due
 from stream_sort.replay.archive.report import Accounts, planned

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import Batch, PartlyDone, StoreUnavailable, TryLater
-from stream_sort.core.consumption import Wake
-from stream_sort.core.precaution import LONGEST_RUN
-from stream_sort.core.records import CLOCKS_DIFFER
+from stream_sort.model.consumption import Wake
+from stream_sort.model.precaution import LONGEST_RUN
+from stream_sort.model.records import CLOCKS_DIFFER
 from tests.consumers import Clerk, Office, ends, fail, is_given_up, wake
 
 if TYPE_CHECKING:

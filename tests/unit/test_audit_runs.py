@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_sort import StreamSorter
-from stream_sort.core.message import MAX_SEQ, MIN_SEQ
+from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 from stream_sort.replay.audit import runs as audit_runs
 from stream_sort.replay.audit.findings import findings_of
 from stream_sort.replay.audit.queues import QueueAudit, queues_of

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.core.message import KeyNames, take_message
-from stream_sort.core.records import Arrival
+from stream_sort.model.message import KeyNames, take_message
+from stream_sort.model.records import Arrival
 from stream_sort.replay.audit.findings import findings_of
 from stream_sort.replay.audit.queues import QueueAudit
 from stream_sort.replay.audit.standing import Standing

@@ -34,9 +34,9 @@ from stream_sort import (
     TransactionTooLarge,
     TryLater,
 )
-from stream_sort.accounts import Place
-from stream_sort.core.batch import Transaction
-from stream_sort.core.consumption import Checkpoint, DeadLetter, Subscription
+from stream_sort.aws.accounts import Place
+from stream_sort.model.batch import Transaction
+from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription
 from stream_sort.stores.dynamodb.calls import Target
 from stream_sort.stores.dynamodb.errors import (
     CREDENTIAL_CODES,

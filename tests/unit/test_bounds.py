@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from stream_sort.core.records import Cursor
 from stream_sort.errors import InvalidInput
+from stream_sort.model.records import Cursor
 from stream_sort.replay.backfill.bounds import (
     MOST_NOTES,
     ended_before,

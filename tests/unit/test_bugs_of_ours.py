@@ -10,7 +10,7 @@ import pytest
 from stream_sort import InternalError
 from stream_sort.aws_lambda.redrives import Wanted, redrive
 from stream_sort.aws_lambda.wakes import batch_response
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from tests.consumers import Clerk, Office, ends, wake
 
 if TYPE_CHECKING:

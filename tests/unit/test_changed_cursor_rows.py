@@ -8,9 +8,9 @@ import pytest
 
 from stream_sort import OrderedConsumer, RowDamaged, StreamSorter, Sweeper
 from stream_sort.aws_lambda.wakes import batch_response
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from stream_sort.testing.clock import MovableClock
-from stream_sort.watcher import Watcher
+from stream_sort.upkeep.lag_watch import Watcher
 
 if TYPE_CHECKING:
     from tests.unit.faulty import Faulty

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from stream_sort.accounts import Place, Stack
+from stream_sort.aws.accounts import Place, Stack
 from stream_sort.cli.checkup.asking import TRIES, Aws, Unanswered
 from stream_sort.cli.checkup.finding import Checkup, fail, ok
 from stream_sort.cli.checkup.functions import check_function, logs_of
@@ -22,7 +22,7 @@ from stream_sort.cli.checkup.tables import Table, check_table
 from stream_sort.cli.checkup.versions import check_layers, check_version
 from stream_sort.cli.checkup.watch import check_alarms, check_letters
 from stream_sort.cli.connection import Connection
-from stream_sort.core.message import KeyNames
+from stream_sort.model.message import KeyNames
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.tables import TableNames, cursor_table
 

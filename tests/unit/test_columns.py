@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_sort.core.columns import Column, cut_end, cut_middle, fit, text_width
+from stream_sort.formats.columns import Column, cut_end, cut_middle, fit, text_width
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=60)
 

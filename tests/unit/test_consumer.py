@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stream_sort import Batch, InvalidInput, InvalidQueue, OrderedConsumer, SettingsError, StreamSorter
-from stream_sort.core.consumption import Wake
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival
+from stream_sort.model.consumption import Wake
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Arrival
 from tests.consumers import Clerk, Office, ends, wake
 
 

@@ -20,8 +20,8 @@ from stream_sort import (
     TransactionTooLarge,
     TryLater,
 )
-from stream_sort.core.batch import Transaction
-from stream_sort.core.consumption import Checkpoint, DeadLetter, Subscription, told
+from stream_sort.model.batch import Transaction
+from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.core.activity import HOUR, SHARES, hour_of, share_of
-from stream_sort.core.message import KeyNames
-from stream_sort.core.records import Cursor
+from stream_sort.model.activity import HOUR, SHARES, hour_of, share_of
+from stream_sort.model.message import KeyNames
+from stream_sort.model.records import Cursor
 from stream_sort.stores.dynamodb.tables import TableNames, cursor_table
 from tests.unit.faulty import Faulty, refusal
 

@@ -9,15 +9,15 @@ import pytest
 from moto import mock_aws
 
 from stream_sort import OrderedConsumer, RowDamaged, StreamSorter, Sweeper
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from stream_sort.stores.dynamodb.control_rows import BOOKMARK, CONSUMERS, SWEEP, key_of, place_of
 from stream_sort.testing.clock import MovableClock
-from stream_sort.watcher import Watcher
+from stream_sort.upkeep.lag_watch import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
 
 
 class Bench:

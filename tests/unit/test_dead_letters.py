@@ -17,7 +17,7 @@ from stream_sort import (
     NotParked,
     StoreUnavailable,
 )
-from stream_sort.letters import Letters
+from stream_sort.consume.dead_letters import Letters
 from tests.consumers import Clerk, Office, ends, fail, fail_twice, wake
 
 

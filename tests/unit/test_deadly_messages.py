@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import Batch, OrderedConsumer, Parked, PartlyDone
-from stream_sort.core.consumption import Wake
-from stream_sort.core.precaution import (
+from stream_sort.model.consumption import Wake
+from stream_sort.model.precaution import (
     ENDED,
     LAST_ERROR,
     LONGEST_RUN,
@@ -18,12 +18,12 @@ from stream_sort.core.precaution import (
     last_error,
     under_way,
 )
-from stream_sort.core.records import CLOCKS_DIFFER
+from stream_sort.model.records import CLOCKS_DIFFER
 from stream_sort.sorter import Sorter
 from tests.consumers import Clerk, Office, ends, fail_twice, wake
 
 if TYPE_CHECKING:
-    from stream_sort.core.consumption import Served
+    from stream_sort.model.consumption import Served
 
 RUN = 60.0
 HOUR = 3_600.0

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from stream_sort import Batch, CursorLost, MissingItems, Parked
-from stream_sort.core.consumption import LONGEST_DELAY, delay_before, told
+from stream_sort.model.consumption import LONGEST_DELAY, delay_before, told
 from tests.consumers import Clerk, Office, ends, fail, wake
 
 

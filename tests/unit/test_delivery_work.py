@@ -17,7 +17,7 @@ from tests.replayed import Inbox, slots
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
 
 PART = Part(0, (Range("a", -1, 9), Range("b", 4, 8)))
 

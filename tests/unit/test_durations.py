@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stream_sort import GapPolicy, InvalidInput, SettingsError, StreamSorter
-from stream_sort.core.durations import seconds_of
 from stream_sort.local.parameters import check_parameters, plain_values
+from stream_sort.model.durations import seconds_of
 from stream_sort.settings import Settings
 
 TABLES = {"STREAM_SORT_ITEMS_TABLE": "Items", "STREAM_SORT_CURSOR_TABLE": "Cursor"}

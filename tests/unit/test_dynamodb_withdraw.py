@@ -10,10 +10,10 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from stream_sort import AccessDenied, MessageTooLarge, NotWithdrawn, StoreError, StoreUnavailable, StreamSorter
-from stream_sort.core.item_size import item_size
-from stream_sort.core.message import MAX_MESSAGE_BYTES, KeyNames, check_message
-from stream_sort.core.records import Arrival
-from stream_sort.core.withdrawal import Withdrawal
+from stream_sort.model.item_size import item_size
+from stream_sort.model.message import MAX_MESSAGE_BYTES, KeyNames, check_message
+from stream_sort.model.records import Arrival
+from stream_sort.model.withdrawal import Withdrawal
 from stream_sort.replay.audit.table import keys_batch
 from stream_sort.replay.export.files import read_keys, read_slots
 from stream_sort.replay.export.manifest import open_export

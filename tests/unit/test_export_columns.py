@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.core.message import MIN_SEQ, KeyNames
+from stream_sort.model.message import MIN_SEQ, KeyNames
 from stream_sort.replay.export import files
 from stream_sort.replay.export.columns import MOST_NAMES, PlainLines
 from stream_sort.replay.export.manifest import open_export

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.core.message import MAX_SEQ, MIN_SEQ, KeyNames
 from stream_sort.errors import ExportDamaged
+from stream_sort.model.message import MAX_SEQ, MIN_SEQ, KeyNames
 from stream_sort.replay.export.files import read_keys, read_slots
 from stream_sort.replay.export.manifest import open_export
 from stream_sort.replay.files.storage import Storage

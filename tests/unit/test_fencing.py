@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stream_sort import Batch, CheckpointConflict, StoreUnavailable
-from stream_sort.core.consumption import Commit, Wake
-from stream_sort.delivery import Delivery
+from stream_sort.consume.delivery import Delivery
+from stream_sort.model.consumption import Commit, Wake
 from tests.consumers import Clerk, Office, ends, fail, fail_twice, wake
 
 

@@ -13,8 +13,8 @@ from tests.unit.queues import beside, message
 from tests.unit.test_put_many_in_time import Stopwatch
 
 if TYPE_CHECKING:
-    from stream_sort.core.records import Cursor, Tombstones
-    from stream_sort.sweeper import Sweep
+    from stream_sort.model.records import Cursor, Tombstones
+    from stream_sort.upkeep.sweeper import Sweep
 
 Told = tuple[str, str, range, float]
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import GapPolicy, NotWithdrawn, Status, StreamSorter, Sweeper
-from stream_sort.core.message import MAX_SEQ
+from stream_sort.model.message import MAX_SEQ
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stream_sort.core.records import Tombstones
+    from stream_sort.model.records import Tombstones
 
 MINUTE = 60.0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import Batch, HandlerProblem, PartlyDone
-from stream_sort.verdict import Verdict, verdict_of
+from stream_sort.consume.handler import Verdict, verdict_of
 from tests.consumers import Office, ends, wake
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from stream_sort import Batch, HandlerProblem, OrderedConsumer, PartlyDone, SettingsError
-from stream_sort.core.batch import Effect
-from stream_sort.core.effects import actions_of
+from stream_sort.model.batch import Effect
+from stream_sort.model.effects import actions_of
 from tests.consumers import Office, ends, wake
 
 if TYPE_CHECKING:

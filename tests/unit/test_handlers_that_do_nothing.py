@@ -13,7 +13,7 @@ from stream_sort.testing import simulate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stream_sort.stores.memory import MemoryTables
+    from stream_sort.stores.memory.tables import MemoryTables
 
 
 async def sleeps(batch: Any) -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from stream_sort import InvalidInput, InvalidQueue, MissingItems, QueueExists, StreamSorter
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival, Item, Tombstones
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Arrival, Item, Tombstones
 from tests.unit.queues import beside, message, tables_of
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_sort import MessageTooLarge, StreamSorter
-from stream_sort.core.item_size import FRAME_BYTES, item_size
-from stream_sort.core.message import MAX_MESSAGE_BYTES, KeyNames, check_message
-from stream_sort.core.wire import size_of
+from stream_sort.model.item_size import FRAME_BYTES, item_size
+from stream_sort.model.message import MAX_MESSAGE_BYTES, KeyNames, check_message
+from stream_sort.model.wire import size_of
 from stream_sort.stores.dynamodb.values import encode
 from tests.unit.faulty import message
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stream_sort import InvalidInput
-from stream_sort.core.json_text import dumps, loads
+from stream_sort.formats.json_text import dumps, loads
 
 
 @pytest.mark.parametrize(

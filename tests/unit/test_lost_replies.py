@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import Batch, StoreUnavailable, TryLater
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from stream_sort.ports.time_limit import seconds_left
 from tests.consumers import Clerk, Interrupted, Office, ends, fail, fail_twice, is_given_up, wake
 

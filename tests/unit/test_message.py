@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stream_sort import InvalidMessage, InvalidQueue, MessageTooLarge, SettingsError
-from stream_sort.core.message import KeyNames, check_message, check_queue, clone, same_value, take_message
+from stream_sort.model.message import KeyNames, check_message, check_queue, clone, same_value, take_message
 
 KEYS = KeyNames()
 

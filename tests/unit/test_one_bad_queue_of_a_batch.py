@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from stream_sort import AccessDenied, InternalError, StreamSorter, StreamSortError
-from stream_sort.advancer import Reach
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Arrival
+from stream_sort.release.advancer import Reach
 from tests.unit.queues import message
 
 METHODS = [

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from stream_sort import GapPolicy, InvalidInput
-from stream_sort.core.ordering import gaps_between, run_end, run_through
-from stream_sort.core.outcomes import Advance, PutResult
+from stream_sort.model.ordering import gaps_between, run_end, run_through
+from stream_sort.model.outcomes import Advance, PutResult
 
 
 def test_a_run_ends_before_the_first_missing_seq() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import CheckpointConflict, CursorLost, MissingItems, Trimmed
-from stream_sort.core.consumption import Checkpoint
+from stream_sort.model.consumption import Checkpoint
 from stream_sort.testing.contracts import arrival
 from stream_sort.testing.simulation.simulator import simulate
 from tests.consumers import Clerk, Office, ends, wake
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort import OrderedConsumer
-    from stream_sort.core.consumption import Standing
+    from stream_sort.model.consumption import Standing
 
 RUN = 60.0
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import Batch, PartlyDone
-from stream_sort.core.chunks import ChunkSize
+from stream_sort.model.chunks import ChunkSize
 from tests.consumers import Clerk, Office, wake
 
 if TYPE_CHECKING:

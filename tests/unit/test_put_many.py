@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import InvalidInput, InvalidMessage, SequenceConflict, StreamSorter
-from stream_sort.hints import Hint, Hints
-from stream_sort.inflight import InFlight
+from stream_sort.concurrency import InFlight
+from stream_sort.release.position_cache import Hint, Hints
 from stream_sort.testing import MovableClock
 from tests.unit.queues import message
 

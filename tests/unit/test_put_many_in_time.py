@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import InvalidInput, PutResult, StoreUnavailable, StreamSorter, Sweeper
-from stream_sort.advancer import Reach
-from stream_sort.batch_put import BatchPut
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival
+from stream_sort.intake.batch_put import BatchPut
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Arrival
 from stream_sort.ports.time_limit import seconds_left
+from stream_sort.release.advancer import Reach
+from stream_sort.release.time_budget import CallTime, TimeBudget
 from stream_sort.sorter import Sorter
-from stream_sort.time_budget import CallTime, TimeBudget
 from tests.unit.faulty import THROTTLE, refusal
 from tests.unit.queues import message, tables_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from stream_sort import CursorLost, InvalidInput, MissingItems, OrderedConsumer, QueueNotFound, StreamSorter, Sweeper
 from stream_sort.testing.clock import MovableClock
-from stream_sort.trimmer import Trimmer
+from stream_sort.upkeep.trimmer import Trimmer
 from tests.unit.queues import beside, message, tables_of
 
 CONTROL = "Control"

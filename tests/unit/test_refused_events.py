@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_sort.aws_lambda.refused_events import LEFT_OUT, StreamPlace, Wrapping, unwrap
-from stream_sort.core.message import KeyNames
+from stream_sort.model.message import KeyNames
 
 EVENTS = Path(__file__).parents[2] / "events"
 KEYS = KeyNames()

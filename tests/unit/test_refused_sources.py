@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stream_sort.cli.refused import WORK, QueueSource
-from stream_sort.core.message import KeyNames
+from stream_sort.model.message import KeyNames
 
 
 class Letters:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from stream_sort import StoreUnavailable
-from stream_sort.core.consumption import LATEST, Checkpoint, Subscription
-from stream_sort.core.records import QueuePage
-from stream_sort.inflight import InFlight
-from stream_sort.registrar import Registrar
+from stream_sort.concurrency import InFlight
+from stream_sort.consume.registration import Registrar
+from stream_sort.model.consumption import LATEST, Checkpoint, Subscription
+from stream_sort.model.records import QueuePage
 from tests.consumers import Clerk, Interrupted, Office, fail, wake
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_sort.core.message import MAX_SEQ, MIN_SEQ
 from stream_sort.errors import InvalidInput
+from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 from stream_sort.replay.files.paths import MAX_SEGMENT, decode_queue, decode_seq, encode_queue, encode_seq
 
 HOSTILE = [

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stream_sort.core.json_text import dumps
-from stream_sort.core.message import KeyNames
 from stream_sort.errors import StoreError
+from stream_sort.formats.json_text import dumps
+from stream_sort.model.message import KeyNames
 from stream_sort.replay.selection import Selection
 from stream_sort.replay.slots import MESSAGES, SLOTS, SlotDecoder, document_of, in_time, messages
 from stream_sort.stores.dynamodb import tables

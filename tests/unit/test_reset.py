@@ -16,9 +16,9 @@ from stream_sort import (
     QueueNotFound,
     StoreUnavailable,
 )
-from stream_sort.core.consumption import Subscription
-from stream_sort.sweeper import Sweeper
-from stream_sort.watcher import Watcher
+from stream_sort.model.consumption import Subscription
+from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.sweeper import Sweeper
 from tests.consumers import Clerk, Office, wake
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from stream_sort import Batch, InvalidInput, OrderedConsumer
-from stream_sort.arrivals import MOST_PAGES, Arrivals
-from stream_sort.core.consumption import Wake
+from stream_sort.consume.arrivals import MOST_PAGES, Arrivals
+from stream_sort.model.consumption import Wake
 from tests.consumers import Clerk, Interrupted, Office, wake
 
 IDLE = 301.0

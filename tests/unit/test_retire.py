@@ -18,11 +18,11 @@ from stream_sort import (
     StoreUnavailable,
     StreamSortError,
 )
-from stream_sort.core.records import QueuePage
-from stream_sort.inflight import InFlight
-from stream_sort.place import EARLY
-from stream_sort.registrar import Registrar
-from stream_sort.watcher import Watcher
+from stream_sort.concurrency import InFlight
+from stream_sort.consume.registration import Registrar
+from stream_sort.consume.session import EARLY
+from stream_sort.model.records import QueuePage
+from stream_sort.upkeep.lag_watch import Watcher
 from tests.consumers import Clerk, Interrupted, Office, wake
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from stream_sort import InvalidInput
 from stream_sort.aws_lambda.redrives import Wanted, wanted_by
 from stream_sort.aws_lambda.refused_events import Wrapping, unwrap
 from stream_sort.aws_lambda.shapes import Shape, shape_of
-from stream_sort.core.message import KeyNames
+from stream_sort.model.message import KeyNames
 
 EVENTS = Path(__file__).parents[2] / "events"
 SHAPES = {

@@ -15,8 +15,8 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from stream_sort.core.batch import Batch
 from stream_sort.errors import HandlerProblem, PartlyDone, TryLater
+from stream_sort.model.batch import Batch
 from stream_sort.settings import SinkSettings
 from stream_sort.sinks import make_sink
 from tests.unit.test_sinks import TARGETS

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_sort.core.batch import Batch
 from stream_sort.errors import HandlerProblem, PartlyDone, SettingsError
+from stream_sort.model.batch import Batch
 from stream_sort.settings import SinkSettings
 from stream_sort.sinks import make_sink
 from stream_sort.sinks.choose import SINKS, make_client

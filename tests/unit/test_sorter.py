@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from stream_sort import GapPolicy, InvalidInput, QueueNotFound, SequenceConflict, StreamSorter
-from stream_sort.core.message import KeyNames, take_message
-from stream_sort.core.records import Arrival, Cursor, Tombstones
+from stream_sort.model.message import KeyNames, take_message
+from stream_sort.model.records import Arrival, Cursor, Tombstones
 from tests.unit.queues import beside, message, tables_of
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import CursorLost, StreamSorter, Sweeper
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Arrival
 from tests.unit.queues import message, tables_of
 
 if TYPE_CHECKING:

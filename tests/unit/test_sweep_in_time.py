@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import StoreUnavailable, StreamSorter, Sweeper
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Arrival
 from stream_sort.testing.clock import MovableClock
 from tests.unit.faulty import THROTTLE, refusal
 from tests.unit.queues import message

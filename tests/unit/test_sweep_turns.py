@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import StoreUnavailable, StreamSorter, Sweep, Sweeper
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival, QueuePage
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Arrival, QueuePage
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import message
 from tests.unit.test_put_many_in_time import Stopwatch

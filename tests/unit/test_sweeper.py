@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import InternalError, InvalidInput, InvalidQueue, StoreUnavailable, StreamSorter, Sweeper
-from stream_sort.core.gaps import Gap
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.records import Arrival, QueuePage, Tombstones
+from stream_sort.model.gaps import Gap
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Arrival, QueuePage, Tombstones
 from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
 
 
 @pytest.fixture

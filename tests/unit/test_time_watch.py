@@ -9,7 +9,7 @@ import pytest
 
 from stream_sort import StoreUnavailable
 from stream_sort.aws_lambda.wakes import batch_response
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from tests.consumers import Clerk, NotedWaker, Office, ends, wake
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import Batch, EffectRefused, InvalidInput, PartlyDone, Transaction, TransactionTooLarge
-from stream_sort.core.batch import Effect
-from stream_sort.core.effects import actions_of
-from stream_sort.core.limits import MAX_EFFECTS
+from stream_sort.model.batch import Effect
+from stream_sort.model.effects import actions_of
+from stream_sort.model.limits import MAX_EFFECTS
 from tests.consumers import Office, ends, fail, fail_twice, wake
 
 if TYPE_CHECKING:

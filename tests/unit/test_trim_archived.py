@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.core.records import Cleared
-from stream_sort.trimmer import Trimmer
+from stream_sort.model.records import Cleared
+from stream_sort.upkeep.trimmer import Trimmer
 from tests.unit.faulty import Faulty, arrival, message
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stream_sort import NotConsumed
-from stream_sort.core.consumption import Subscription
-from stream_sort.trimmer import Trimmer
+from stream_sort.model.consumption import Subscription
+from stream_sort.upkeep.trimmer import Trimmer
 from tests.consumers import Clerk, Interrupted, Office, wake
 
 

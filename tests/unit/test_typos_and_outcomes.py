@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import InvalidMessage, MissingItems, QueueNotFound, SequenceConflict, StreamSorter, Trimmed
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.outcomes import Status
-from stream_sort.core.records import Arrival
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.outcomes import Status
+from stream_sort.model.records import Arrival
 from tests.unit.queues import message, tables_of
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import Batch, StoreError, StoreUnavailable
-from stream_sort.core.consumption import Wake
+from stream_sort.model.consumption import Wake
 from tests.consumers import Clerk, Office, ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort import OrderedConsumer
-    from stream_sort.core.consumption import Served
+    from stream_sort.model.consumption import Served
 
 RUN = 60.0
 HOUR = 3_600.0
@@ -286,7 +286,7 @@ def test_an_outage_costs_a_run_one_write_more_however_much_is_kept() -> None:
 
 
 def test_of_what_is_kept_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stream_sort.unrecorded.MOST", 2)
+    monkeypatch.setattr("stream_sort.consume.unrecorded.MOST", 2)
     bank = Bank("q0", "q1", "q2")
     bank.run("q0", "q1", "q2")
     bank.recover()

@@ -8,8 +8,8 @@ import pytest
 
 from stream_sort import InvalidInput, RowDamaged, StoreUnavailable
 from stream_sort.aws_lambda.wakes import WakeReader, batch_response
-from stream_sort.core.consumption import Served, Wake
-from stream_sort.core.message import KeyNames
+from stream_sort.model.consumption import Served, Wake
+from stream_sort.model.message import KeyNames
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/{}/stream/2026-01-01T00:00:00.000"
 READER = WakeReader("billing", "Cursor", KeyNames("author", "number"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from stream_sort.core.watch import MOST_BYTES, MOST_LAGS, Dropped, Lag, Watch
+from stream_sort.model.watch import MOST_BYTES, MOST_LAGS, Dropped, Lag, Watch
 
 
 def lag(queue: str, messages: int = 1) -> Lag:

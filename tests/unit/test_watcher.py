@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from stream_sort import OrderedConsumer, Pace, Parked, StoreUnavailable, StreamSorter, Sweeper, activity_reader
-from stream_sort.core.consumption import Subscription, Wake
-from stream_sort.core.precaution import ENDED
+from stream_sort import OrderedConsumer, Pace, Parked, StoreUnavailable, StreamSorter, Sweeper
+from stream_sort.model.consumption import Subscription, Wake
+from stream_sort.model.precaution import ENDED
 from stream_sort.testing.clock import MovableClock
-from stream_sort.watcher import PATIENCE, Watcher
+from stream_sort.upkeep import activity_reader
+from stream_sort.upkeep.lag_watch import PATIENCE, Watcher
 
 
 def look(watcher: Watcher, now: float) -> list[str]:

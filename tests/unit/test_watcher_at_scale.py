@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from stream_sort import StreamSorter, Sweeper
-from stream_sort.core.consumption import Checkpoint, Subscription
-from stream_sort.core.records import Cursor
+from stream_sort.model.consumption import Checkpoint, Subscription
+from stream_sort.model.records import Cursor
 from stream_sort.stores.dynamodb.control_rows import CheckpointRow, ConsumerRow, wire_of
-from stream_sort.stores.memory import MemoryTables
+from stream_sort.stores.memory.tables import MemoryTables
 from stream_sort.testing.clock import MovableClock
-from stream_sort.watcher import Watcher
+from stream_sort.upkeep.lag_watch import Watcher
 from tests.unit.wire_tables import WireTables
 
 pytestmark = pytest.mark.slow

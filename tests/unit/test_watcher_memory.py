@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import Parked, StoreUnavailable, StreamSorter, Sweeper
-from stream_sort.core import watch
-from stream_sort.core.consumption import Checkpoint, Subscription
-from stream_sort.core.records import Cursor
+from stream_sort.model import watch
+from stream_sort.model.consumption import Checkpoint, Subscription
+from stream_sort.model.records import Cursor
 from stream_sort.testing.clock import MovableClock
-from stream_sort.watcher import Watcher
+from stream_sort.upkeep.lag_watch import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.sweeper import Sweep
+    from stream_sort.upkeep.sweeper import Sweep
 
 LONG = 86_400.0
 
@@ -164,7 +164,7 @@ class Crowded(Fleet):
 @pytest.fixture
 def crowded(monkeypatch: pytest.MonkeyPatch) -> Crowded:
     monkeypatch.setattr(watch, "MOST_LAGS", 10)
-    monkeypatch.setattr("stream_sort.activity_reader.ROWS_TO_CATCH_UP", 5)
+    monkeypatch.setattr("stream_sort.upkeep.activity_reader.ROWS_TO_CATCH_UP", 5)
     return Crowded()
 
 
@@ -434,7 +434,7 @@ def test_a_look_without_time_for_all_goes_on_where_the_last_one_ended(
         fleet.sweep()
     for number, queue in enumerate(names):
         fleet.release(queue, ago=60 - number)
-    monkeypatch.setattr("stream_sort.lag_finder.PART", 4)
+    monkeypatch.setattr("stream_sort.upkeep.lag_finder.PART", 4)
     found: set[str] = set()
     for turn in range(15):
         answers = iter([100.0])
@@ -470,7 +470,7 @@ def test_a_parked_queue_that_cannot_be_nudged_makes_no_storm_of_nudges_of_the_ot
 ) -> None:
     for module in ("watcher", "lag_finder"):
         monkeypatch.setattr(f"stream_sort.{module}.MOST_LAGS", 10, raising=False)
-    monkeypatch.setattr("stream_sort.activity_reader.ROWS_TO_CATCH_UP", 10)
+    monkeypatch.setattr("stream_sort.upkeep.activity_reader.ROWS_TO_CATCH_UP", 10)
     names = fleet.add(200, ago=LONG)
     fleet.register("a")
     for number, queue in enumerate(names):

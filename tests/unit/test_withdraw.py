@@ -16,14 +16,14 @@ from stream_sort import (
     Sweeper,
     Withdrawal,
 )
-from stream_sort.core.message import KeyNames, check_message
-from stream_sort.core.outcomes import Status
-from stream_sort.core.records import Arrival
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.outcomes import Status
+from stream_sort.model.records import Arrival
 from stream_sort.sorter import Sorter
 from tests.unit.queues import beside, message, tables_of
 
 if TYPE_CHECKING:
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
 
 TIME = 1_700_000_000_000
 

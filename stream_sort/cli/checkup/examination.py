@@ -13,8 +13,8 @@ from stream_sort.cli.checkup.guard import guarded
 from stream_sort.cli.checkup.queues import check_consumers, check_queues
 from stream_sort.cli.checkup.standing import read_standings
 from stream_sort.cli.checkup.tables import Table, check_stream, check_table
-from stream_sort.core.message import KeyNames
 from stream_sort.errors import StoreUnavailable, TableNotFound
+from stream_sort.model.message import KeyNames
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.tables import TableNames, control_table, cursor_table, items_table
 

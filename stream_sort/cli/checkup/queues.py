@@ -8,17 +8,17 @@ from stream_sort.cli.checkup.finding import Finding, fail, some_of, warn
 from stream_sort.cli.choice import counted
 from stream_sort.cli.overview import lag_of
 from stream_sort.cli.reasons import age
-from stream_sort.core.gaps import length
-from stream_sort.core.policy import MAX_GAP
+from stream_sort.model.gaps import length
+from stream_sort.model.policy import MAX_GAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.cli.checkup.standing import Standings
     from stream_sort.cli.connection import Connection
-    from stream_sort.core.consumption import Checkpoint, Parked
-    from stream_sort.core.policy import GapPolicy
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.consumption import Checkpoint, Parked
+    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.records import Cursor
 
 AREA, CONSUMERS = "queues", "consumers"
 # A consumer that has done nothing for so long, although something is released, has missed its wakes.

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.cli.doubts import settle
 from stream_sort.cli.overview import consumers_of, cursor_rows
-from stream_sort.core.consumption import Checkpoint
-from stream_sort.core.records import Cursor
 from stream_sort.errors import RowDamaged, StoreMisconfigured, named_error
-from stream_sort.gap_age import head_gap
+from stream_sort.model.consumption import Checkpoint
+from stream_sort.model.records import Cursor
+from stream_sort.release.gap_age import head_gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from stream_sort.cli.connection import Connection
     from stream_sort.cli.doubts import Settled
-    from stream_sort.core.consumption import DeadLetterPage, Parked, Subscription
-    from stream_sort.core.gaps import Gap
     from stream_sort.errors import StreamSortError
+    from stream_sort.model.consumption import DeadLetterPage, Parked, Subscription
+    from stream_sort.model.gaps import Gap
     from stream_sort.ports import ControlStore
     from stream_sort.sorter import Sorter
 

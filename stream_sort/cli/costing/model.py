@@ -11,16 +11,16 @@ from math import ceil
 from operator import add
 from typing import TYPE_CHECKING
 
-from stream_sort.advancer import Limits
 from stream_sort.cli.costing import sweeps
 from stream_sort.cli.costing.disorder import Look, Release, releases
 from stream_sort.cli.costing.sweeps import PAGE_BYTES
 from stream_sort.cli.costing.work import Work, read_units, write_units
-from stream_sort.core.activity import HOUR
-from stream_sort.core.message import MAX_MESSAGE_BYTES
 from stream_sort.errors import InvalidInput, shown
-from stream_sort.intake import WINDOW_BYTES
-from stream_sort.watcher import OVERLAP
+from stream_sort.intake.storing import WINDOW_BYTES
+from stream_sort.model.activity import HOUR
+from stream_sort.model.message import MAX_MESSAGE_BYTES
+from stream_sort.release.advancer import Limits
+from stream_sort.upkeep.lag_watch import OVERLAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

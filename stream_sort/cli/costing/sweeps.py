@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import ceil
 
-from stream_sort.activity_reader import CHEAPER_BY_SCAN, ROWS_A_LOOK
 from stream_sort.cli.costing.work import Work, read_units
-from stream_sort.core.activity import HOUR, SHARES
+from stream_sort.model.activity import HOUR, SHARES
+from stream_sort.upkeep.activity_reader import CHEAPER_BY_SCAN, ROWS_A_LOOK
 
 KEYS_A_CALL = 100
 # A cursor row and its entry in an index, with a name of 36 characters; how much one page of a listing shows.

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stream_sort.cli.demo.board import Count
-from stream_sort.core.gaps import length
+from stream_sort.model.gaps import length
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from stream_sort.cli.demo.board import Board
     from stream_sort.cli.demo.verdict import QueueVerdict
-    from stream_sort.core.outcomes import QueueState
+    from stream_sort.model.outcomes import QueueState
 
 LONGEST_BAR, SHORTEST_BAR = 32, 8
 BESIDE_BAR = 56

@@ -11,14 +11,14 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.page.history import History, Slot
-from stream_sort.core.message import MAX_SEQ
-from stream_sort.core.records import CLOCKS_DIFFER
+from stream_sort.model.message import MAX_SEQ
+from stream_sort.model.records import CLOCKS_DIFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stream_sort.core.records import Cursor, Item
-    from stream_sort.inflight import InFlight
+    from stream_sort.concurrency import InFlight
+    from stream_sort.model.records import Cursor, Item
     from stream_sort.ports import ItemStore
 
 # Most queues took few messages since any time; the others are worth a page of the full size.

@@ -15,13 +15,13 @@ from stream_sort.cli.overview import chosen_rows, look
 from stream_sort.cli.page.counting import walk_queues
 from stream_sort.cli.page.history import Gap, History, Slot, merged
 from stream_sort.cli.page.traffic import Traffic, period_of
-from stream_sort.core.message import MAX_SEQ
+from stream_sort.model.message import MAX_SEQ
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stream_sort.cli.overview import Overview, QueueLine
-    from stream_sort.core.records import Cursor, Item
+    from stream_sort.model.records import Cursor, Item
     from stream_sort.sorter import Sorter
 
 # The clocks of writers may be ahead of ours by as much.

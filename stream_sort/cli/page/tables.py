@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stream_sort.cli.page.elements import Content
     from stream_sort.cli.page.gather import Findings
     from stream_sort.cli.page.history import History
-    from stream_sort.core.consumption import Parked
+    from stream_sort.model.consumption import Parked
 
 DEAD = "Dead"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stream_sort.core.records import CLOCKS_DIFFER
+from stream_sort.model.records import CLOCKS_DIFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from stream_sort.core.message import same_value
+from stream_sort.model.message import same_value
 from stream_sort.replay.slots import document_of
 
 if TYPE_CHECKING:

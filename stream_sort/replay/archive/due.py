@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stream_sort.core.consumption import first_checkpoint
 from stream_sort.errors import SettingsError
+from stream_sort.model.consumption import first_checkpoint
 from stream_sort.replay.archive.folders import AT_ONCE, Looker, with_true_end
 from stream_sort.replay.archive.manifest import deletable, first_seq, folder_of, is_manifest
 from stream_sort.replay.archive.plan import is_written
@@ -19,8 +19,8 @@ from stream_sort.replay.ranges import Range
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stream_sort.core.consumption import Checkpoint, Subscription
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.consumption import Checkpoint, Subscription
+    from stream_sort.model.records import Cursor
     from stream_sort.ports import ControlStore, CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
     from stream_sort.replay.archive.shelf import Damage

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from stream_sort.core.message import MAX_SEQ
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
+from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.archive.manifest import MANIFEST, QUEUES, deletable, first_seq, is_manifest, parse
 from stream_sort.replay.archive.plan import SegmentPlan, stored_plan
 from stream_sort.replay.archive.shelf import Shelf, settled, with_data

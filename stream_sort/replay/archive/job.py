@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
     from stream_sort.replay.archive.due import Due, Ledgers
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.jobs.options import Confirm

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from stream_sort.core.message import MAX_SEQ
+from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.archive.manifest import DATA, LOST, MANIFEST, PLANS, deletable, first_seq, is_manifest
 from stream_sort.replay.files.paths import decode_seq, encode_seq
 

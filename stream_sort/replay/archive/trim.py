@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from stream_sort.core.message import same_value
 from stream_sort.errors import NotConsumed, StreamSortError
+from stream_sort.model.message import same_value
 from stream_sort.replay.archive.difference import first_difference
 from stream_sort.replay.archive.folders import AT_ONCE
 from stream_sort.replay.archive.origin import ArchiveOrigin
@@ -20,14 +20,14 @@ from stream_sort.replay.archive.work import HOPELESS
 from stream_sort.replay.ranges import Range, joined
 from stream_sort.replay.slots import document_of
 from stream_sort.replay.table import TableOrigin
-from stream_sort.trimmer import PAGE, Trimmer
+from stream_sort.upkeep.trimmer import PAGE, Trimmer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
     from stream_sort.ports import ControlStore
     from stream_sort.replay.access import TableAccess
     from stream_sort.replay.files.storage import Storage

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
     from stream_sort.replay.export.manifest import DataFile, Export
     from stream_sort.replay.export.order import Doubles
     from stream_sort.replay.files.storage import Storage

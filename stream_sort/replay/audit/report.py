@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stream_sort.core.columns import PIPE_WIDTH
+from stream_sort.formats.columns import PIPE_WIDTH
 from stream_sort.replay.audit.findings import KINDS
 from stream_sort.replay.jobs.report import Report
 

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from stream_sort.core.consumption import first_checkpoint
-from stream_sort.core.records import Cursor
 from stream_sort.errors import CursorLost, QueueNotFound, StoreMisconfigured, named_error
-from stream_sort.proof import find_row
+from stream_sort.model.consumption import first_checkpoint
+from stream_sort.model.records import Cursor
+from stream_sort.release.lost_cursor import find_row
 from stream_sort.replay.audit.queues import QueueAudit
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stream_sort.core.message import MAX_SEQ, MIN_SEQ
-from stream_sort.core.withdrawal import is_kept_aside
 from stream_sort.errors import AccessDenied, StreamSortError, named_error
+from stream_sort.model.message import MAX_SEQ, MIN_SEQ
+from stream_sort.model.withdrawal import is_kept_aside
 from stream_sort.replay.access import PATIENCE
 from stream_sort.replay.audit.runs import RunCollector
 from stream_sort.replay.export.lines import KEYS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
     from stream_sort.replay.access import TableAccess
     from stream_sort.replay.rate import Rate
     from stream_sort.stores.dynamodb.raw_pages import RawPage

@@ -11,8 +11,8 @@ from stream_sort.replay.trimmed import check_not_trimmed, trimmed_since
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stream_sort.core.records import Cursor
     from stream_sort.errors import Trimmed
+    from stream_sort.model.records import Cursor
     from stream_sort.replay.backfill.options import BackfillOptions
     from stream_sort.replay.backfill.tally import Tally
     from stream_sort.replay.jobs.plan import Plan

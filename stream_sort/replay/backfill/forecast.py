@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.columns import PIPE_WIDTH
-from stream_sort.core.terminal_text import visible
+from stream_sort.formats.columns import PIPE_WIDTH
+from stream_sort.formats.terminal_text import visible
 from stream_sort.replay.backfill.bounds import shortfalls
 from stream_sort.replay.backfill.report import short_notes
 from stream_sort.replay.jobs.report import MOST_QUEUES, table

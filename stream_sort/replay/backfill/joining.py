@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from stream_sort.core.consumption import EARLIEST, Checkpoint, Subscription, check_consumer
 from stream_sort.errors import JoinRefused, SettingsError, StoreUnavailable, Trimmed
+from stream_sort.model.consumption import EARLIEST, Checkpoint, Subscription, check_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
     from stream_sort.ports import ControlStore
     from stream_sort.replay.access import TableAccess
     from stream_sort.replay.backfill.ledger import Ledger

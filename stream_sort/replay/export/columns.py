@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_sort.core.message import MIN_SEQ, RESERVED_PREFIX
+from stream_sort.model.message import MIN_SEQ, RESERVED_PREFIX
 from stream_sort.replay.export.lines import lines_of, parsed
 from stream_sort.replay.slots import SLOTS
 from stream_sort.stores.dynamodb import tables
@@ -20,7 +20,7 @@ from stream_sort.stores.dynamodb import tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
     from stream_sort.replay.slots import WireItem
 
 KINDS = {"S": pa.string(), "N": pa.string(), "BOOL": pa.bool_(), "NULL": pa.bool_()}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
     from stream_sort.replay.export.manifest import DataFile, Export
     from stream_sort.replay.files.readable import Readable
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from stream_sort.core.message import MAX_SEQ, MIN_SEQ
-from stream_sort.core.withdrawal import PARTITION
 from stream_sort.errors import StoreError, shown
+from stream_sort.model.message import MAX_SEQ, MIN_SEQ
+from stream_sort.model.withdrawal import PARTITION
 from stream_sort.replay.files.json_content import value_of
 from stream_sort.stores.dynamodb import tables
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Sequence
 
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
     from stream_sort.replay.slots import SlotDecoder, WireItem
 
 NO_ITEM = "is not {'Item': ...}; is this an export in DynamoDB JSON?"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from stream_sort.core.message import KeyNames
 from stream_sort.errors import InvalidInput, SequenceConflict, SettingsError
+from stream_sort.model.message import KeyNames
 from stream_sort.replay.export.files import read_keys, read_slots
 from stream_sort.replay.export.manifest import Export, open_export
 from stream_sort.replay.export.order import Doubles, Places, Singles, without_doubles

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from stream_sort.core.message import KeyNames
-from stream_sort.core.terminal_text import visible
 from stream_sort.errors import (
     ArchiveDamaged,
     CredentialsError,
@@ -21,6 +19,8 @@ from stream_sort.errors import (
     StoreMisconfigured,
     StreamSortError,
 )
+from stream_sort.formats.terminal_text import visible
+from stream_sort.model.message import KeyNames
 from stream_sort.replay.jobs.interrupts import interrupts_told
 from stream_sort.replay.jobs.places import located
 from stream_sort.replay.selection import Selection, moment, seq_number

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stream_sort.aws.stacks import LOCAL, OUTPUTS, Stack, deployed_stack
 from stream_sort.errors import SettingsError
 from stream_sort.settings import PREFIX, aws_region, variables
-from stream_sort.stacks import LOCAL, OUTPUTS, Stack, deployed_stack
 
 if TYPE_CHECKING:
     import argparse

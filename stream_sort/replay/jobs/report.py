@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stream_sort.core.columns import PIPE_WIDTH, Column, cut_end, fit, text_width
-from stream_sort.core.terminal_text import visible, visible_json
 from stream_sort.errors import SettingsError, shown
+from stream_sort.formats.columns import PIPE_WIDTH, Column, cut_end, fit, text_width
+from stream_sort.formats.terminal_text import visible, visible_json
 from stream_sort.replay.files.storage import Storage
 
 if TYPE_CHECKING:

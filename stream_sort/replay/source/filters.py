@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from stream_sort.core.message import MAX_SEQ, MIN_SEQ
+from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

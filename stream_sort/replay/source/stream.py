@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.streaming.datasource import ReadLimit
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
     from stream_sort.replay.access import TableAccess
     from stream_sort.replay.source.reading import Reading
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import SettingsError
+from stream_sort.model.table_names import check_table_name
 from stream_sort.stores.dynamodb import control_rows as rows
 from stream_sort.stores.dynamodb import tables
 

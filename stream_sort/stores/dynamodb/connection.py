@@ -9,9 +9,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, NoRegionError
 
-from stream_sort.core.message import KeyNames
+from stream_sort.concurrency import InFlight
 from stream_sort.errors import SettingsError, shown
-from stream_sort.inflight import InFlight
+from stream_sort.model.message import KeyNames
 from stream_sort.ports import Stores
 from stream_sort.settings import aws_region
 from stream_sort.stores.dynamodb import tables

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stream_sort.core.consumption import (
+from stream_sort.errors import EffectRefused, RowDamaged, SettingsError
+from stream_sort.model.consumption import (
     Checkpoint,
     Checkpoints,
     Commit,
@@ -16,8 +17,7 @@ from stream_sort.core.consumption import (
     ParkedPage,
     Standing,
 )
-from stream_sort.core.table_names import check_table_name
-from stream_sort.errors import EffectRefused, RowDamaged, SettingsError
+from stream_sort.model.table_names import check_table_name
 from stream_sort.stores.dynamodb import control_rows as rows
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursors import row_of as cursor_of
@@ -26,8 +26,8 @@ from stream_sort.stores.dynamodb.transactions import transact
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from stream_sort.core.batch import Effect
-    from stream_sort.core.consumption import DeadLetter, Subscription
+    from stream_sort.model.batch import Effect
+    from stream_sort.model.consumption import DeadLetter, Subscription
     from stream_sort.stores.dynamodb.calls import Calls, Reply
     from stream_sort.stores.dynamodb.control_rows import ControlRow
     from stream_sort.stores.dynamodb.tables import TableNames

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.models import Model
 
-from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked, Subscription, check_start
 from stream_sort.errors import RowDamaged, SettingsError, shown
+from stream_sort.model.consumption import Checkpoint, DeadLetter, Parked, Subscription, check_start
 from stream_sort.ports.archive import Archived
 from stream_sort.stores.dynamodb import tables
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.gaps import Gap
-from stream_sort.core.policy import GapPolicy
-from stream_sort.core.records import Cursor, Head, Move
 from stream_sort.errors import InvalidInput
+from stream_sort.model.gaps import Gap
+from stream_sort.model.policy import GapPolicy
+from stream_sort.model.records import Cursor, Head, Move
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursor_listings import DynamoCursorListings, activity_of, waiting_share
 from stream_sort.stores.dynamodb.values import int_at, mark_at, text_at, time_at

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
-from stream_sort.core.records import Cleared, Item, Look, Page
 from stream_sort.errors import InvalidMessage, MessageTooLarge, RowDamaged, StoreError, StreamSortError
+from stream_sort.model.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
+from stream_sort.model.records import Cleared, Item, Look, Page
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.errors import INVALID, ITEM_TOO_LARGE
 from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_number, is_whole, text_at
@@ -15,8 +15,8 @@ from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stream_sort.core.message import Message
-    from stream_sort.core.records import Arrival, Tombstones
+    from stream_sort.model.message import Message
+    from stream_sort.model.records import Arrival, Tombstones
     from stream_sort.stores.dynamodb.calls import Calls
     from stream_sort.stores.dynamodb.deletes import Deletes
     from stream_sort.stores.dynamodb.inserts import Inserts

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.activity import SHARES
-from stream_sort.core.message import RESERVED_PREFIX
-from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import SettingsError, StoreError
+from stream_sort.model.activity import SHARES
+from stream_sort.model.message import RESERVED_PREFIX
+from stream_sort.model.table_names import check_table_name
 
 if TYPE_CHECKING:
-    from stream_sort.core.message import KeyNames
+    from stream_sort.model.message import KeyNames
     from stream_sort.stores.dynamodb.calls import Calls
 
 # Items: what we keep beside the message's own fields.

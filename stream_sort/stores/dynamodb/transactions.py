@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ParamValidationError
 
-from stream_sort.core.effects import actions_of, name_of
 from stream_sort.errors import (
     AccessDenied,
     CredentialsError,
@@ -20,6 +19,7 @@ from stream_sort.errors import (
     TransactionTooLarge,
     TryLater,
 )
+from stream_sort.model.effects import actions_of, name_of
 from stream_sort.stores.dynamodb.errors import (
     DENIED_CODES,
     INVALID,
@@ -33,7 +33,7 @@ from stream_sort.stores.dynamodb.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.core.batch import Effect
+    from stream_sort.model.batch import Effect
     from stream_sort.stores.dynamodb.calls import Calls, Reply
 
 # What IAM calls the parts of a transaction.

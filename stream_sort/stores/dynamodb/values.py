@@ -11,8 +11,8 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from stream_sort.core.numbers import float_fits_number, float_is_noted, int_fits_number
 from stream_sort.errors import RowDamaged, shown
+from stream_sort.model.numbers import float_fits_number, float_is_noted, int_fits_number
 
 Wire = dict[str, dict[str, Any]]
 Path = tuple[str | int, ...]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.message import RESERVED_PREFIX
-from stream_sort.core.withdrawal import Withdrawal, partition_of
 from stream_sort.errors import AccessDenied, StoreError
+from stream_sort.model.message import RESERVED_PREFIX
+from stream_sort.model.withdrawal import Withdrawal, partition_of
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursors import count_is_old
 from stream_sort.stores.dynamodb.errors import REFUSED
@@ -16,7 +16,7 @@ from stream_sort.stores.dynamodb.values import Wire, decode, int_at, text_at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
     from stream_sort.stores.dynamodb.calls import Calls, Reply
     from stream_sort.stores.dynamodb.tables import TableNames
 

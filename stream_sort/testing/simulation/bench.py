@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.records import Move
 from stream_sort.errors import CursorLost, NotConsumed, Trimmed
+from stream_sort.model.records import Move
 from stream_sort.testing.simulation.calls import Call, Unavailable
 from stream_sort.testing.simulation.failure import InvariantBroken, Trace
 from stream_sort.testing.simulation.operations import Attempt, Operation

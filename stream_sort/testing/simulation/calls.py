@@ -11,16 +11,16 @@ import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.consumption import Standing
-from stream_sort.core.records import Head
 from stream_sort.errors import StoreUnavailable
+from stream_sort.model.consumption import Standing
+from stream_sort.model.records import Head
 from stream_sort.ports import Stores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from stream_sort.consume.registration import Known
     from stream_sort.errors import HandlerProblem
-    from stream_sort.registrar import Known
 
 READS = frozenset(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stream_sort.core.policy import GapPolicy
+from stream_sort.model.policy import GapPolicy
 from stream_sort.testing.simulation.operations import Operation
 
 QUEUE = "q"

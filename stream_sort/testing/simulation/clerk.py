@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.batch import Effect
+from stream_sort.consume.handler import verdict_of
 from stream_sort.errors import PartlyDone, TryLater
+from stream_sort.model.batch import Effect
 from stream_sort.testing.simulation.consumer_operations import Handled
-from stream_sort.verdict import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
 
 
 class Trouble(Exception):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.precaution import ENDED, is_precaution
 from stream_sort.errors import (
     CheckpointConflict,
     CursorLost,
@@ -16,6 +15,7 @@ from stream_sort.errors import (
     StoreUnavailable,
     Trimmed,
 )
+from stream_sort.model.precaution import ENDED, is_precaution
 from stream_sort.testing.simulation.bench import Bench
 from stream_sort.testing.simulation.calls import Bug, Refused
 from stream_sort.testing.simulation.clerk import ProcessDied, done_through
@@ -29,8 +29,8 @@ from stream_sort.testing.simulation.stream import CursorStream, RetryMessages
 if TYPE_CHECKING:
     from random import Random
 
-    from stream_sort.core.batch import Batch
-    from stream_sort.core.consumption import Checkpoint, Parked
+    from stream_sort.model.batch import Batch
+    from stream_sort.model.consumption import Checkpoint, Parked
     from stream_sort.testing.simulation.calls import Call
     from stream_sort.testing.simulation.clerk import Clerk, OwnHandler
     from stream_sort.testing.simulation.consumer_operations import Handled

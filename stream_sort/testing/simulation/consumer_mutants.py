@@ -6,26 +6,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.wakes import WakeReader
-from stream_sort.caution import Caution
-from stream_sort.core.consumption import Wake, is_blameless, told
-from stream_sort.core.precaution import Shift
-from stream_sort.core.records import Cursor
-from stream_sort.delivery import Delivery
+from stream_sort.consume.crash_guard import Caution
+from stream_sort.consume.delivery import Delivery
+from stream_sort.consume.handler import verdict_of
+from stream_sort.consume.parking import Parking
+from stream_sort.consume.registration import Registrar
 from stream_sort.errors import CursorLost, HandlerProblem, StreamSortError
-from stream_sort.parking import Parking
-from stream_sort.registrar import Registrar
+from stream_sort.model.consumption import Wake, is_blameless, told
+from stream_sort.model.precaution import Shift
+from stream_sort.model.records import Cursor
 from stream_sort.testing.simulation.variant import Variant
 from stream_sort.testing.simulation.world import World
-from stream_sort.verdict import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from stream_sort.core.batch import Batch
-    from stream_sort.core.consumption import Checkpoint
-    from stream_sort.core.records import Item
-    from stream_sort.desk import Desk
+    from stream_sort.consume.context import Desk
+    from stream_sort.model.batch import Batch
+    from stream_sort.model.consumption import Checkpoint
+    from stream_sort.model.records import Item
     from stream_sort.testing.simulation.calls import Call
 
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.wakes import WakeReader, batch_response
-from stream_sort.consumer import Consumer, Pace
-from stream_sort.desk import Desk, Terms
-from stream_sort.inflight import InFlight
-from stream_sort.registrar import Registrar
+from stream_sort.concurrency import InFlight
+from stream_sort.consume.consumer import Consumer, Pace
+from stream_sort.consume.context import Desk, Terms
+from stream_sort.consume.nudger import Nudger
+from stream_sort.consume.registration import Registrar
 from stream_sort.testing.simulation.calls import Call
 from stream_sort.testing.simulation.reader import CONTROL
-from stream_sort.wakers import Nudger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.core.batch import Batch, Effect
+    from stream_sort.model.batch import Batch, Effect
     from stream_sort.sorter import Sorter
     from stream_sort.testing.simulation.calls import Recorder
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.consumption import first_checkpoint
-from stream_sort.core.precaution import LAST_ERROR, is_precaution
+from stream_sort.consume.registration import TRUSTED
 from stream_sort.errors import TryLater
-from stream_sort.registrar import TRUSTED
+from stream_sort.model.consumption import first_checkpoint
+from stream_sort.model.precaution import LAST_ERROR, is_precaution
 from stream_sort.testing.simulation.failure import InvariantBroken
 
 if TYPE_CHECKING:
-    from stream_sort.core.batch import Batch
-    from stream_sort.core.consumption import Checkpoint, DeadLetter, Parked
-    from stream_sort.core.records import Cursor
-    from stream_sort.desk import Terms
-    from stream_sort.stores.memory_control import MemoryControl
+    from stream_sort.consume.context import Terms
+    from stream_sort.model.batch import Batch
+    from stream_sort.model.consumption import Checkpoint, DeadLetter, Parked
+    from stream_sort.model.records import Cursor
+    from stream_sort.stores.memory.control import MemoryControl
     from stream_sort.testing.simulation.world import World
 
 Place = tuple[str, str]

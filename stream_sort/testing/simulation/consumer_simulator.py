@@ -22,7 +22,7 @@ from stream_sort.testing.simulation.variant import PRODUCTION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
     from stream_sort.testing.simulation.calls import Flight
     from stream_sort.testing.simulation.consumer_bench import Given
     from stream_sort.testing.simulation.variant import Variant

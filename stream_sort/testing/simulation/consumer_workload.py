@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.desk import Terms
+from stream_sort.consume.context import Terms
 from stream_sort.testing.simulation.consumer_operations import ConsumerOperation, ConsumerPlan
 from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.reader import CONTROL

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stream_sort.core.outcomes import Status
+from stream_sort.model.outcomes import Status
 from stream_sort.testing.simulation.cases import QUEUE, Case
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Step, replay_command
 from stream_sort.testing.simulation.lives import DEAD, Lives, run_alone

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream_sort.core.policy import GapPolicy
-from stream_sort.queue_visit import REASON
+from stream_sort.model.policy import GapPolicy
 from stream_sort.testing.simulation.failure import InvariantBroken
+from stream_sort.upkeep.queue_visit import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stream_sort.core.records import Cursor, Item
+    from stream_sort.model.records import Cursor, Item
 
 # Times are floats.
 CLOSE = 1e-6

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.records import Cursor, Page
 from stream_sort.errors import InternalError
-from stream_sort.gap_age import GapWalk
-from stream_sort.queue_visit import QueueVisit
-from stream_sort.sweeper import Sweeper
+from stream_sort.model.records import Cursor, Page
+from stream_sort.release.gap_age import GapWalk
 from stream_sort.testing.simulation.variant import Variant
-from stream_sort.visits import Visits
+from stream_sort.upkeep.queue_visit import QueueVisit
+from stream_sort.upkeep.sweeper import Sweeper
+from stream_sort.upkeep.visits import Visits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stream_sort.core.gaps import Gap
-    from stream_sort.core.policy import GapPolicy
+    from stream_sort.model.gaps import Gap
+    from stream_sort.model.policy import GapPolicy
 
 
 class _YoungerItems:

@@ -12,7 +12,7 @@ from stream_sort.testing.simulation.process import Process, Program
 from stream_sort.testing.simulation.world import START_TIME
 
 if TYPE_CHECKING:
-    from stream_sort.hints import Hint
+    from stream_sort.release.position_cache import Hint
     from stream_sort.testing.simulation.calls import Call
     from stream_sort.testing.simulation.variant import Variant
     from stream_sort.testing.simulation.world import World

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.policy import GapPolicy
+from stream_sort.model.policy import GapPolicy
 from stream_sort.sorter import Options
 from stream_sort.testing.simulation.bench import Bench
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, replay_command

@@ -6,26 +6,26 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort import advancer
-from stream_sort.core.outcomes import Skip
-from stream_sort.core.records import Look, Move
 from stream_sort.errors import CursorLost, StoreUnavailable
-from stream_sort.queue_visit import QueueVisit
+from stream_sort.model.outcomes import Skip
+from stream_sort.model.records import Look, Move
+from stream_sort.release import advancer
 from stream_sort.sorter import Sorter
-from stream_sort.sweeper import Sweeper
 from stream_sort.testing.simulation.calls import Call, Recorder
 from stream_sort.testing.simulation.gap_mutants import GAP_MUTANTS
 from stream_sort.testing.simulation.trim_mutants import TRIM_MUTANTS
 from stream_sort.testing.simulation.variant import Variant
 from stream_sort.testing.simulation.withdraw_mutants import WITHDRAW_MUTANTS
 from stream_sort.testing.simulation.world import World
+from stream_sort.upkeep.queue_visit import QueueVisit
+from stream_sort.upkeep.sweeper import Sweeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
 
-    from stream_sort.core.records import Cursor
-    from stream_sort.hints import Hint
+    from stream_sort.model.records import Cursor
+    from stream_sort.release.position_cache import Hint
 
 
 class _Stop(Exception):

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.sweeper import Sweeper
 from stream_sort.testing.simulation.reader import CONTROL, consume, deliver
-from stream_sort.watcher import Watcher
+from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.sweeper import Sweeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable

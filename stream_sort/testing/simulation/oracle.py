@@ -6,16 +6,16 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.message import same_value
-from stream_sort.core.ordering import run_end
-from stream_sort.core.records import Item
+from stream_sort.model.message import same_value
+from stream_sort.model.ordering import run_end
+from stream_sort.model.records import Item
 from stream_sort.testing.simulation.failure import InvariantBroken
 from stream_sort.testing.simulation.gap_claims import check_none_due, check_not_early
 
 if TYPE_CHECKING:
-    from stream_sort.core.policy import GapPolicy
-    from stream_sort.core.records import Cursor
-    from stream_sort.core.withdrawal import Withdrawal
+    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.withdrawal import Withdrawal
     from stream_sort.testing.simulation.operations import Attempt
     from stream_sort.testing.simulation.world import World
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from random import Random
 
-    from stream_sort.hints import Hint
-    from stream_sort.registrar import Known
+    from stream_sort.consume.registration import Known
+    from stream_sort.release.position_cache import Hint
     from stream_sort.testing.simulation.calls import Call
     from stream_sort.testing.simulation.operations import Attempt, Operation
     from stream_sort.testing.simulation.runs import Run

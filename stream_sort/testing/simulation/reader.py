@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stream_sort.consumer import Consumer, Pace
-from stream_sort.core.consumption import EARLIEST, Checkpoint, Subscription, first_checkpoint
-from stream_sort.core.ordering import run_through
-from stream_sort.desk import Desk, Terms
+from stream_sort.concurrency import InFlight
+from stream_sort.consume.consumer import Consumer, Pace
+from stream_sort.consume.context import Desk, Terms
+from stream_sort.consume.nudger import Nudger
+from stream_sort.consume.registration import Registrar
 from stream_sort.errors import MissingItems
-from stream_sort.inflight import InFlight
-from stream_sort.registrar import Registrar
-from stream_sort.wakers import Nudger
+from stream_sort.model.consumption import EARLIEST, Checkpoint, Subscription, first_checkpoint
+from stream_sort.model.ordering import run_through
 
 if TYPE_CHECKING:
     from stream_sort.ports import Clock

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from random import Random
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Cursor/stream/2026-01-01T00:00:00.000"
 

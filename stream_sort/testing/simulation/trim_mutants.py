@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream_sort.core.consumption import first_checkpoint
-from stream_sort.delivery import Delivery
-from stream_sort.desk import hole
+from stream_sort.consume.context import hole
+from stream_sort.consume.delivery import Delivery
 from stream_sort.errors import NotConsumed
-from stream_sort.intake import Intake
+from stream_sort.intake.storing import Intake
+from stream_sort.model.consumption import first_checkpoint
 from stream_sort.sorter import Sorter
 from stream_sort.testing.simulation.variant import Variant
-from stream_sort.trimmer import Trimmer
+from stream_sort.upkeep.trimmer import Trimmer
 
 if TYPE_CHECKING:
-    from stream_sort.core.consumption import Checkpoint
-    from stream_sort.core.message import Message
-    from stream_sort.core.records import Cursor
-    from stream_sort.hints import Hint
+    from stream_sort.model.consumption import Checkpoint
+    from stream_sort.model.message import Message
+    from stream_sort.model.records import Cursor
     from stream_sort.ports import Clock, Stores
+    from stream_sort.release.position_cache import Hint
     from stream_sort.sorter import Options
 
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from stream_sort import advancer, consumer
 from stream_sort.aws_lambda.wakes import WakeReader
-from stream_sort.delivery import Delivery
-from stream_sort.registrar import Registrar
+from stream_sort.consume import consumer
+from stream_sort.consume.delivery import Delivery
+from stream_sort.consume.registration import Registrar
+from stream_sort.release import advancer
 from stream_sort.sorter import Sorter
-from stream_sort.sweeper import Sweeper
 from stream_sort.testing.simulation import consumer_operations, operations
 from stream_sort.testing.simulation.calls import Recorder
 from stream_sort.testing.simulation.world import World
+from stream_sort.upkeep.sweeper import Sweeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

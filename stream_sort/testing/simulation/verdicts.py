@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.core.message import same_value
-from stream_sort.core.outcomes import Advance, PutResult, Skip, Status
-from stream_sort.core.withdrawal import Withdrawal
 from stream_sort.errors import (
     CursorLost,
     InternalError,
@@ -22,9 +19,12 @@ from stream_sort.errors import (
     StreamSortError,
     Trimmed,
 )
-from stream_sort.sweeper import Sweep
+from stream_sort.model.message import same_value
+from stream_sort.model.outcomes import Advance, PutResult, Skip, Status
+from stream_sort.model.withdrawal import Withdrawal
 from stream_sort.testing.simulation.failure import InvariantBroken
 from stream_sort.testing.simulation.operations import Attempt, Failed, Operation
+from stream_sort.upkeep.sweeper import Sweep
 
 if TYPE_CHECKING:
     from stream_sort.testing.simulation.oracle import Oracle

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort import advancer
-from stream_sort.stores.memory_withdrawals import MemoryWithdrawalStore
+from stream_sort.release import advancer
+from stream_sort.stores.memory.withdrawals import MemoryWithdrawalStore
 from stream_sort.testing.simulation.variant import Variant
 from stream_sort.testing.simulation.world import World
 
 if TYPE_CHECKING:
     from random import Random
 
-    from stream_sort.core.records import Cursor
-    from stream_sort.core.withdrawal import Withdrawal
-    from stream_sort.stores.memory import MemoryTables
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.withdrawal import Withdrawal
+    from stream_sort.stores.memory.tables import MemoryTables
     from stream_sort.testing.simulation.calls import Call
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.advancer import Limits
-from stream_sort.core.policy import GapPolicy
+from stream_sort.model.policy import GapPolicy
+from stream_sort.release.advancer import Limits
 from stream_sort.sorter import Options
 from stream_sort.testing.simulation.operations import Operation
 

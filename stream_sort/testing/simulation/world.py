@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import HandlerProblem
-from stream_sort.stores.memory import MemoryCursorStore, MemoryQueue, MemoryTables
+from stream_sort.stores.memory.tables import MemoryCursorStore, MemoryQueue, MemoryTables
 from stream_sort.testing.simulation.calls import Refused
 from stream_sort.testing.simulation.reader import CONTROL
 
 if TYPE_CHECKING:
     from random import Random
 
-    from stream_sort.core.records import Cursor
-    from stream_sort.stores.memory_control import MemoryControl
+    from stream_sort.model.records import Cursor
+    from stream_sort.stores.memory.control import MemoryControl
     from stream_sort.testing.simulation.calls import Call
 
 START_TIME = 1_000.0

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from stream_sort import OrderedConsumer, Pace, StreamSorter
 from stream_sort.cli.app import app
 from stream_sort.cli.lazy_group import COMMANDS, load
-from stream_sort.core.consumption import Wake
-from stream_sort.core.terminal_text import UNSAFE
+from stream_sort.formats.terminal_text import UNSAFE
+from stream_sort.model.consumption import Wake
 from stream_sort.replay.archive import options as archive
 from stream_sort.replay.audit import options as audit
 from stream_sort.replay.backfill import options as backfill

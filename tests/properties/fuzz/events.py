@@ -19,8 +19,8 @@ from stream_sort.aws_lambda.advance import AdvanceQueues
 from stream_sort.aws_lambda.enqueue import Enqueue
 from stream_sort.aws_lambda.receipts import put
 from stream_sort.aws_lambda.refused_events import unwrap
+from stream_sort.aws_lambda.scheduled_sweep import scheduled_sweep
 from stream_sort.aws_lambda.telemetry import Telemetry
-from stream_sort.scheduled_sweep import scheduled_sweep
 from tests.properties.fuzz.target import Target
 from tests.properties.fuzz.values import TEXTS, VALUES, WHOLE, documents, mangled
 

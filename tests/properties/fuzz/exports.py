@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from stream_sort.core.message import KeyNames
 from stream_sort.errors import StreamSortError
+from stream_sort.model.message import KeyNames
 from stream_sort.replay.export.columns import PlainLines
 from stream_sort.replay.export.files import read_keys, read_slots
 from stream_sort.replay.export.lines import items_of, slots_of

@@ -12,24 +12,24 @@ from typing import Any
 from hypothesis import strategies as st
 
 from stream_sort import OrderedConsumer, StreamSorter
-from stream_sort.bootstrap import StreamSorter as Sorter
 from stream_sort.cli.loading import Loader, Rejects
 from stream_sort.cli.local import read_event
 from stream_sort.cli.message_file import entries
 from stream_sort.cli.messages import _beginning
 from stream_sort.cli.redriver import DELIVERED, Redriver
 from stream_sort.cli.seqs import seqs_of
-from stream_sort.core.consumption import Parked, check_consumer, check_start
-from stream_sort.core.json_text import dumps, loads
-from stream_sort.core.message import check_queue, is_text
-from stream_sort.core.policy import GapPolicy
-from stream_sort.core.table_names import check_table_name
 from stream_sort.errors import InvalidInput, StreamSortError
+from stream_sort.formats.json_text import dumps, loads
 from stream_sort.local.samples import with_names_of
+from stream_sort.model.consumption import Parked, check_consumer, check_start
+from stream_sort.model.message import check_queue, is_text
+from stream_sort.model.policy import GapPolicy
+from stream_sort.model.table_names import check_table_name
 from stream_sort.replay.selection import Selection, moment, queue_names, seq_number
 from stream_sort.replay.source.options import KNOWN, source_options
 from stream_sort.replay.source.positions import packed, unpacked
 from stream_sort.settings import PREFIX, ConsumerSettings, EnqueueSettings, Settings, SinkSettings
+from stream_sort.stream_sorter import StreamSorter as Sorter
 from tests.properties.fuzz.events import CONTENTS, INTAKE, MESSAGES
 from tests.properties.fuzz.target import Target
 from tests.properties.fuzz.values import DEEP, TEXTS, VALUES, WHOLE, as_json, bitten, mangled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from stream_sort.core.message import KeyNames
+from stream_sort.model.message import KeyNames
 from stream_sort.replay.archive.manifest import DATA, MANIFEST, PLANS, segment_name
 from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.ranges import Range

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pytest
 
-    from stream_sort.core.records import Cursor
+    from stream_sort.model.records import Cursor
     from stream_sort.ports.archive import Archived
     from stream_sort.replay.archive.due import Due
     from stream_sort.replay.archive.manifest import Manifest

@@ -23,7 +23,7 @@ from tests.simulation.archive.witnesses import audit, contents, manifests, plans
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stream_sort.core.records import Item
+    from stream_sort.model.records import Item
     from stream_sort.replay.archive.manifest import Manifest
     from stream_sort.replay.archive.plan import SegmentPlan
     from stream_sort.replay.jobs.report import Report

@@ -11,17 +11,17 @@ from stream_sort.replay.archive.options import ArchiveOptions
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.raw_pages import RawPage, RawPages
 from stream_sort.stores.dynamodb.values import encode
-from stream_sort.stores.memory import MemoryCursorStore, MemoryItemStore
-from stream_sort.stores.memory_archive import MemoryArchiveMarks
+from stream_sort.stores.memory.archive_marks import MemoryArchiveMarks
+from stream_sort.stores.memory.tables import MemoryCursorStore, MemoryItemStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stream_sort.core.records import Cleared, Item, Move
+    from stream_sort.model.records import Cleared, Item, Move
     from stream_sort.ports import ItemStore
     from stream_sort.ports.archive import Archived
     from stream_sort.sorter import Sorter
-    from stream_sort.stores.memory import MemoryTables
+    from stream_sort.stores.memory.tables import MemoryTables
     from tests.simulation.archive.fuse import Fuse, T
 
 CONTROL = "Control"

@@ -10,7 +10,7 @@ from stream_sort.replay.archive import job
 from stream_sort.replay.archive.manifest import QUEUES
 from stream_sort.replay.files.storage import Storage
 from stream_sort.sorter import Options, Sorter
-from stream_sort.stores.memory import MemoryTables
+from stream_sort.stores.memory.tables import MemoryTables
 from stream_sort.testing.simulation.failure import Trace
 from tests.simulation.archive.files import MemoryFiles
 from tests.simulation.archive.fuse import Crash, Fuse
@@ -20,7 +20,7 @@ from tests.simulation.archive.tables import CONTROL, FusedCursors, FusedItems, F
 if TYPE_CHECKING:
     from random import Random
 
-    from stream_sort.core.records import Cursor, Item
+    from stream_sort.model.records import Cursor, Item
     from stream_sort.ports.archive import Archived
     from stream_sort.replay.jobs.report import Report
 

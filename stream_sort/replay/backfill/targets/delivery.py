@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from stream_sort.core.batch import Batch
+from stream_sort.consume.handler import verdict_of
 from stream_sort.errors import (
     HandlerProblem,
     MissingItems,
@@ -21,13 +21,13 @@ from stream_sort.errors import (
     StoreMisconfigured,
     StreamSortError,
 )
+from stream_sort.model.batch import Batch
 from stream_sort.replay.backfill.ledger import Record
 from stream_sort.replay.backfill.slices import by_range, pieces
 from stream_sort.replay.backfill.tally import Tally
 from stream_sort.replay.completeness import Completeness
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.slots import document_of, in_time
-from stream_sort.verdict import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

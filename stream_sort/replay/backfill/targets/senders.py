@@ -17,7 +17,7 @@ from stream_sort.sinks.choose import SINKS, make_client, make_sink, region_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stream_sort.core.batch import Batch
+    from stream_sort.model.batch import Batch
     from stream_sort.replay.access import TableAccess
 
 NO_TARGET = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "ResourceNotFoundException"})

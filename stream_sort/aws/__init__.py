@@ -1,0 +1,1 @@
+"""What a stack and an account say of themselves; clients of AWS."""

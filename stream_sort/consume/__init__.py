@@ -1,0 +1,1 @@
+"""Released messages go out: deliver, checkpoint, park, dead letters."""

@@ -1,0 +1,52 @@
+"""What the deliveries of one consumer share: its terms, the stores, the handler, the clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import CursorLost, MissingItems, StreamSortError, Trimmed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.consume.handler import Handler
+    from stream_sort.model.records import Cursor
+    from stream_sort.ports import Clock, ControlStore, Waker
+    from stream_sort.sorter import Sorter
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a consumer delivers."""
+
+    name: str
+    batch_size: int = 100
+    max_attempts: int = 5
+    dead_letters: bool = False
+    start: str = "earliest"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every delivery of a consumer works with; `new_run` names a run as no other one is named."""
+
+    terms: Terms
+    sorter: Sorter
+    control: ControlStore
+    handler: Handler
+    waker: Waker
+    clock: Clock
+    new_run: Callable[[], str]
+
+
+def hole(queue: str, missing: range, cursor: Cursor | None) -> StreamSortError:
+    """Name what is wrong where items are missing: a retired consumer may come back to a queue that others trimmed.
+
+    Without the cursor row nobody knows what was trimmed: then that is what is wrong.
+    """
+    if cursor is None:
+        return CursorLost(queue, known_position=missing.start - 1)
+    if cursor.floor is not None and missing.start <= cursor.floor:
+        return Trimmed(queue, cursor.floor, unread=missing.start)
+    return MissingItems(queue, [missing])

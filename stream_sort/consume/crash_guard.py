@@ -1,0 +1,124 @@
+"""Parks a queue before its message is tried, where a run seems to have died: should this one die, too, it counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stream_sort.model.consumption import told
+from stream_sort.model.message import MIN_SEQ
+from stream_sort.model.precaution import is_overdue, is_precaution, precaution, under_way
+
+if TYPE_CHECKING:
+    from stream_sort.consume.context import Desk
+    from stream_sort.consume.session import Place
+    from stream_sort.model.chunks import ChunkSize
+    from stream_sort.model.consumption import Checkpoint
+    from stream_sort.model.precaution import Shift
+    from stream_sort.model.records import Item
+
+
+class Caution:
+    """Takes precautions in one queue. A queue that gets on costs none.
+
+    What failed before is tried with a precaution, always: so failures and deaths of one message add up.
+    A precaution counts as an attempt only for a message by itself: of several nobody knows which one it was. Where a
+    run died of several they are tried one by one, each with a precaution of its own.
+    """
+
+    def __init__(self, desk: Desk, place: Place, shift: Shift, *, afresh: bool) -> None:
+        self._desk = desk
+        self._place = place
+        self._shift = shift
+        self._afresh = afresh
+        # Up to here every chunk gets a precaution.
+        self._through = MIN_SEQ - 1
+        # The version of our precaution, while it stands.
+        self._taken: int | None = None
+        # The message of which somebody seems to have died, uncounted.
+        self._suspect: int | None = None
+
+    def heed(self, row: Checkpoint, chunk: ChunkSize) -> None:
+        """A run died here: be careful with all that it may have died of."""
+        if row.parked is None or not is_precaution(row.parked) or row.seq < self._through:
+            return
+        if row.parked.attempts > 0:
+            self._through = row.parked.seq
+            chunk.focus(row.seq, row.parked.seq)
+        else:
+            self._through = row.seq + self._desk.terms.batch_size
+            chunk.crawl(self._through)
+
+    def was_the_last(self, row: Checkpoint) -> bool:
+        """Whether processes died of a message as often as it may be tried, and the last of them is certainly dead.
+
+        What was given up before is tried all the same by who comes although it is parked, and so is it in a redrive.
+        """
+        parked = row.parked
+        if parked is None or not is_precaution(parked) or parked.next_try is None or self._afresh:
+            return False
+        is_over = self._desk.clock() >= parked.next_try
+        return is_over and parked.attempts >= self._desk.terms.max_attempts
+
+    def take(self, row: Checkpoint, first: Item, seqs: tuple[int, ...], attempts: int) -> bool:
+        """Take a precaution where one is due; False if somebody else got on instead.
+
+        `attempts` are those of the first message so far. What is noted is what they are if this process dies, too: a
+        death that is only suspected counts in that case, and in no other.
+        """
+        now, alone = self._desk.clock(), len(seqs) == 1
+        overdue = is_overdue(row, self._came_at(row, first), self._shift, now)
+        if not (overdue or row.seq < self._through or (alone and self._counts_always(row, attempts))):
+            return True
+        if alone and overdue and self._may_have_been_tried(row, attempts):
+            self._suspect = seqs[0]
+        deaths = 1 + (self._suspect == seqs[0])
+        trouble = self._place.trouble
+        parked = precaution(row, seqs[0], attempts + deaths if alone else 0, self._shift, now)
+        if trouble is not None and trouble[1] == seqs[0]:
+            parked = replace(parked, error=under_way(told(trouble[0])))
+        if not self._place.commit(row.seq, parked=parked):
+            return False
+        # A precaution gets nobody on: what went wrong before is still to be recorded.
+        noted, self._place.trouble = self._place.standing_row(), trouble
+        # What is known of the message is what was known before; whatever comes of it replaces the precaution.
+        self._place.row, self._taken = replace(noted, parked=row.parked), noted.version
+        return True
+
+    @property
+    def may_stand(self) -> bool:
+        """Whether a precaution of ours stands, or may do so: one that was not answered may have been written."""
+        row, in_doubt = self._place.row, self._place.in_doubt
+        return row is not None and (
+            row.version == self._taken or any(is_precaution(one.row.parked) for one in in_doubt)
+        )
+
+    def take_back(self) -> None:
+        """Nobody died: a store failed, which is no fault of the message."""
+        if self.may_stand:
+            row = self._place.standing_row()
+            self._place.commit(row.seq, parked=row.parked)
+
+    def _counts_always(self, row: Checkpoint, attempts: int) -> bool:
+        """Whether a try of a message by itself is noted in any case: also while a precaution of ours stands."""
+        return self._is_always_noted(attempts) or row.version == self._taken
+
+    def _may_have_been_tried(self, row: Checkpoint, attempts: int) -> bool:
+        """Whether somebody may have tried the message and left no note."""
+        if self._is_always_noted(attempts):
+            return False
+        return row.parked is None or not (is_precaution(row.parked) or row.parked.next_try is None)
+
+    def _is_always_noted(self, attempts: int) -> bool:
+        """Whether nobody tries a message by itself without a note: it has only one attempt, or has failed before."""
+        return self._desk.terms.max_attempts == 1 or attempts > 0
+
+    def _came_at(self, row: Checkpoint, first: Item) -> float:
+        """When the first message that is due was stored: it was the one that its queue waited for.
+
+        Of an item that others wrote nothing is known; then the cursor tells, unless it runs ahead.
+        """
+        if first.arrived_at is not None:
+            return first.arrived_at
+        is_ahead = self._place.position - row.seq > self._desk.terms.batch_size
+        return 0.0 if is_ahead else self._place.moved_at

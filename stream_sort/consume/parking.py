@@ -1,0 +1,140 @@
+"""What becomes of a message that failed: its queue is parked, or it is set aside, as the terms say."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import Trimmed
+from stream_sort.model.consumption import (
+    TRIES_IN_PLACE,
+    DeadLetter,
+    attempts_before,
+    is_blameless,
+    parked_by,
+    parked_in_outage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stream_sort.consume.context import Desk
+    from stream_sort.consume.session import Place
+    from stream_sort.errors import StreamSortError
+    from stream_sort.model.chunks import ChunkSize
+    from stream_sort.model.consumption import Checkpoint, Parked
+
+
+class Parking:
+    """Counts the attempts at a message; `afresh` forgets those before, once."""
+
+    def __init__(self, desk: Desk, place: Place, chunk: ChunkSize, *, afresh: bool) -> None:
+        self._desk = desk
+        self._terms = desk.terms
+        self._place = place
+        self._chunk = chunk
+        self._afresh = afresh
+        # How often the message at fault failed by itself in this run.
+        self.tries = 0
+        self._sends_wakes = True
+
+    @contextmanager
+    def without_wakes(self) -> Iterator[None]:
+        """Leave it to the sweep to wake what is parked within: to send a wake may take seconds."""
+        self._sends_wakes = False
+        try:
+            yield
+        finally:
+            self._sends_wakes = True
+
+    def attempts(self, row: Checkpoint, seq: int) -> int:
+        """How often the handler was given a message by itself so far, and failed."""
+        return self._before(row, seq) + self.tries
+
+    def tries_in_place(self, row: Checkpoint, seq: int, limit: float) -> bool:
+        """Whether a message that failed by itself is tried again at once: only if it never failed before this run."""
+        return self._before(row, seq) == 0 and self.tries < min(TRIES_IN_PLACE, limit)
+
+    def park(self, error: Exception, seq: int, limit: float) -> bool:
+        """Set the queue aside, or the message after its last attempt; whether the run goes on.
+
+        What is the fault of no message is no attempt at one, and is tried again for ever.
+        """
+        row, now = self._place.standing_row(), self._desk.clock()
+        attempts = self.attempts(row, seq)
+        if is_blameless(error):
+            return self._set_aside(parked_in_outage(row, seq, error, attempts, now), failure=error)
+        parked = parked_by(row, seq, error, attempts, now)
+        return self.give_up(parked, error) if attempts >= limit else self._set_aside(parked, failure=error)
+
+    def give_up(self, parked: Parked, failure: Exception | None = None) -> bool:
+        """A message had its last attempt; `failure` is what the handler raised, unless the process died of it."""
+        if self._terms.dead_letters:
+            return self._bury(DeadLetter(parked.queue, parked.seq, parked.error, parked.attempts, self._desk.clock()))
+        return self._set_aside(replace(parked, next_try=None), failure=failure)
+
+    def park_damaged(self, error: StreamSortError) -> bool:
+        """Park a queue with a hole, an unreadable row or no cursor; try it again for ever: only a repair gets it past.
+
+        Where the consumer's own row cannot be read nothing can be noted: the sweep names the queue until it can be.
+        """
+        row = self._recorded_row()
+        if row is None:
+            return self._place.end("failed", error)
+        if self._place.is_waiting():
+            return self._place.end("waiting")
+        # How long it waits follows from how long it has been damaged, not from how long its message failed before.
+        known = row if row.parked is not None and row.parked.damaged else replace(row, parked=None)
+        # What is trimmed is given up from its beginning on; a message that failed before is known by its own seq.
+        seq = row.seq + 1 if isinstance(error, Trimmed) else _first_due(row)
+        parked = parked_in_outage(known, seq, error, self.attempts(row, seq), self._desk.clock())
+        return self._set_aside(replace(parked, damaged=True), error)
+
+    def park_for_bug(self, error: StreamSortError) -> bool:
+        """Park a queue in which a bug of ours came up. It is no attempt at a message, and is tried again for ever."""
+        row = self._recorded_row()
+        if row is None:
+            return self._place.end("failed", error)
+        seq = _first_due(row)
+        return self._set_aside(parked_in_outage(row, seq, error, self.attempts(row, seq), self._desk.clock()), error)
+
+    def _recorded_row(self) -> Checkpoint | None:
+        """The row, if it was read or made; one that only says where to begin must not replace somebody else's first."""
+        return self._place.row if self._place.is_stored else None
+
+    def _before(self, row: Checkpoint, seq: int) -> int:
+        """How often a message failed by itself before this run."""
+        return 0 if self._afresh else attempts_before(row, seq)
+
+    def _set_aside(self, parked: Parked, error: Exception | None = None, *, failure: Exception | None = None) -> bool:
+        """Park the queue; `error` is what the run then ends with, if it is not the handler's, which is `failure`."""
+        place = self._place
+        if not self._record(place.standing_row().seq, parked=parked):
+            return place.goes_on
+        place.served.parked, place.served.error, place.served.failure = parked, error, failure
+        if parked.next_try is not None and self._sends_wakes:
+            with suppress(Exception):
+                # Whatever a waker of the user's raises: it is recorded as parked, and the sweep wakes it in time.
+                self._desk.waker.wake(parked.queue, parked.next_try - self._desk.clock())
+        return place.end("parked")
+
+    def _bury(self, letter: DeadLetter) -> bool:
+        self._record(letter.seq, dead=letter)
+        self._chunk.reset()
+        return self._place.goes_on
+
+    def _record(self, seq: int, *, dead: DeadLetter | None = None, parked: Parked | None = None) -> bool:
+        """Commit what became of a message; False if somebody else got on instead.
+
+        The tries of this run are in the row then, or count no more, whatever fails later. Who cannot record them keeps
+        them.
+        """
+        is_recorded = self._place.commit(seq, dead=dead, parked=parked)
+        self.tries, self._afresh = 0, False
+        return is_recorded
+
+
+def _first_due(row: Checkpoint) -> int:
+    """The seq of the first message that is due, as far as is known: there may be tombstones before it."""
+    return row.seq + 1 if row.parked is None else row.parked.seq

@@ -1,0 +1,1 @@
+"""Questions about queues, answered without changing anything and free of any user interface."""

@@ -1,0 +1,181 @@
+"""Service: answer questions about a queue without changing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.errors import MissingItems
+from stream_sort.model.gaps import length
+from stream_sort.model.message import MAX_SEQ, MIN_SEQ
+from stream_sort.model.ordering import gaps_between
+from stream_sort.model.outcomes import LateMessage, QueueState
+from stream_sort.model.policy import MAX_GAP
+from stream_sort.release.gap_age import head_gap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stream_sort.model.gaps import Gap
+    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.records import Cursor, Item
+    from stream_sort.ports import ItemStore
+
+PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Inspector:
+    """Reads what is stored, with consistent reads, in pages."""
+
+    items: ItemStore
+    first_seq: int = 0
+
+    def read(self, queue: str, after: int, through: int) -> Iterator[dict[str, Any]]:
+        """The messages of `(after, through]` in order, tombstones left out; a hole raises MissingItems."""
+        while after < through:
+            page = self.items.page(queue, after, through, PAGE)
+            for item in page.items:
+                if item.seq != after + 1:
+                    raise MissingItems(queue, [range(after + 1, item.seq)])
+                after = item.seq
+                if not item.is_tombstone:
+                    yield item.document
+            if not page.more and after < through:
+                raise MissingItems(queue, [range(after + 1, through + 1)])
+
+    def stored_after(self, queue: str, position: int) -> Iterator[int]:
+        """All stored seqs after a position, ascending."""
+        more = True
+        while more:
+            look = self.items.look(queue, position, PAGE)
+            yield from look.seqs
+            more = look.more
+            position = look.seqs[-1] if look.seqs else position
+
+    def gaps(self, queue: str, position: int) -> list[range]:
+        """All gaps after a position."""
+        return list(gaps_between(position, self.stored_after(queue, position)))
+
+    def explain(self, cursor: Cursor, policy: GapPolicy, limit: int, now: float) -> QueueState:
+        """The state of a queue, from at most `limit` slots beyond the position and as many at its end."""
+        queue, position = cursor.queue, cursor.position
+        ahead: list[int] = []
+        for seq in self.stored_after(queue, position):
+            if len(ahead) == limit:
+                break
+            ahead.append(seq)
+        highest = self.items.highest(queue)
+        if highest is not None and highest <= cursor.start:
+            # Trimmed but for the proof that there was a row.
+            highest = None
+        all_seen = not ahead or highest is None or ahead[-1] >= highest
+        tombstones, all_searched = self._tombstones(cursor, limit)
+        head = head_gap(self.items, cursor, now) if any(gaps_between(position, ahead)) else None
+        tombs = {item.seq for item in tombstones}
+        end = 0 if head is None else _after_last_message(ahead, tombs) if all_seen else len(ahead)
+        ahead, in_advance = _parted(position, ahead, end)
+        return QueueState(
+            queue=queue,
+            position=position,
+            first_seq=cursor.first_seq,
+            highest_stored=highest,
+            gaps=list(gaps_between(position, ahead)),
+            stored_beyond=len(ahead),
+            waiting_since=None if head is None else head.since,
+            policy=policy,
+            skipped=sorted(tombs),
+            late=_late(tombstones),
+            complete=all_seen and all_searched,
+            remedy=self._remedy(cursor, policy, ahead, head) + self._below(cursor),
+            floor=cursor.floor,
+            withdrawn=cursor.withdrawals,
+            skipped_ahead=in_advance,
+        )
+
+    def late(self, cursor: Cursor, limit: int) -> list[LateMessage]:
+        """The late messages among the highest `limit` slots, the lowest seq first; those that a trim has kept, too."""
+        return _late(self.items.tombstones(cursor.queue, limit).items)
+
+    def _tombstones(self, cursor: Cursor, limit: int) -> tuple[list[Item], bool]:
+        """The highest first, as far as they are not trimmed; and whether all slots were searched."""
+        searched = self.items.tombstones(cursor.queue, limit)
+        kept = [item for item in searched.items if cursor.floor is None or item.seq > cursor.floor]
+        return kept, not searched.more
+
+    def _remedy(self, cursor: Cursor, policy: GapPolicy, ahead: list[int], head: Gap | None) -> str:
+        queue, following = cursor.queue, cursor.position + 1
+        if not ahead:
+            return "nothing waits"
+        if ahead[0] == following:
+            return f"seq {following} is stored but not released: advance({queue!r}) frees it, as will the next message"
+        gap = range(following, ahead[0])
+        if head is not None and length(head.seqs) > MAX_GAP:
+            # There may be tombstones before the gap that holds up what waits.
+            gap = next((one for one in gaps_between(cursor.position, ahead) if length(one) > MAX_GAP), head.seqs)
+        if length(gap) <= MAX_GAP:
+            return _advice(queue, gap, policy)
+        behind = self.items.arrivals(queue, gap.stop - 1, 1).items
+        return _stray(queue, gap, policy, is_skipped=bool(behind) and behind[0].is_tombstone)
+
+    def _below(self, cursor: Cursor) -> str:
+        """What to say of messages from before the start of the queue: written past us, or just before it was opened."""
+        look = self.items.look(cursor.queue, MIN_SEQ - 1, 1)
+        if not look.seqs or look.seqs[0] >= cursor.first_seq:
+            return ""
+        lowest = look.seqs[0]
+        told = f"; seq {lowest} is stored before the start of the queue at {cursor.first_seq} and is never released"
+        if cursor.position < cursor.first_seq == self.first_seq:
+            told += f", unless open({cursor.queue!r}, first_seq={lowest}) lets the queue start there"
+        return told
+
+
+def _after_last_message(ahead: list[int], tombstones: set[int]) -> int:
+    """How many of some slots there are through the last one that holds a message."""
+    return max((at for at, seq in enumerate(ahead, 1) if seq not in tombstones), default=0)
+
+
+def _parted(position: int, ahead: list[int], end: int) -> tuple[list[int], list[int]]:
+    """The first `end` slots with those that follow without a gap, and those beyond, which are skipped in advance."""
+    while end < len(ahead) and ahead[end] == (ahead[end - 1] if end else position) + 1:
+        end += 1
+    return ahead[:end], ahead[end:]
+
+
+def _late(tombstones: Sequence[Item]) -> list[LateMessage]:
+    return [
+        LateMessage(item.seq, item.late, item.skipped or "") for item in reversed(tombstones) if item.late is not None
+    ]
+
+
+def _advice(queue: str, gap: range, policy: GapPolicy) -> str:
+    is_one = length(gap) == 1
+    missing = f"seq {gap.start}" if is_one else f"seqs {gap.start} to {gap.stop - 1}"
+    which = f"{gap.start}" if is_one else f"range({gap.start}, {gap.stop})"
+    then = f"put {missing}, or give up on {'it' if is_one else 'them'} with skip({queue!r}, {which})"
+    if policy.skip_after is not None:
+        then += f"; the policy skips the gap {policy.skip_after:g} seconds after the oldest message beyond it arrived"
+    return then
+
+
+def _stray(queue: str, gap: range, policy: GapPolicy, *, is_skipped: bool) -> str:
+    """What to do about a gap that is too long to be given up; `is_skipped` says so of the seq behind it."""
+    then = f"{length(gap):,} seqs are missing, {gap.start} to {gap.stop - 1}. "
+    if is_skipped:
+        then += (
+            f"Seq {gap.stop} behind them was skipped, so neither it nor what follows it without a gap can be "
+            "withdrawn: put what is missing"
+        )
+    elif gap.stop > MAX_SEQ:
+        then += (
+            f"No seq is above {MAX_SEQ}: others wrote the item at {gap.stop}, and nothing can release it. "
+            "Delete it from the items table"
+        )
+    else:
+        then += (
+            f"If seq {gap.stop} is a mistake, such as a time, take the message out with "
+            f"withdraw({queue!r}, {gap.stop}); else put what is missing"
+        )
+    if policy.skip_after is not None:
+        then += f"; no policy skips a gap of over {MAX_GAP:,} seqs"
+    return then

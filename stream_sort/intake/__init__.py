@@ -1,0 +1,1 @@
+"""A message comes in: check it, store it, first write wins."""

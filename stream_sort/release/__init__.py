@@ -1,0 +1,1 @@
+"""A queue's cursor moves over the contiguous run: the heart."""

@@ -1,0 +1,1 @@
+"""What nobody else did, and what operators ask for: sweep, lag, trim, recover, withdraw."""

@@ -1,0 +1,211 @@
+"""Service: compares the cursor rows of one look with the checkpoints of each consumer: who lags, and whom to nudge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from stream_sort.errors import StreamSortError, named_error
+from stream_sort.model.activity import HOUR
+from stream_sort.model.consumption import first_checkpoint
+from stream_sort.model.watch import MOST_LAGS, Dropped, Lag, Watch
+from stream_sort.ports.time_limit import seconds_left
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stream_sort.model.consumption import Checkpoint, Subscription
+    from stream_sort.model.records import Cursor
+    from stream_sort.ports import ControlStore
+    from stream_sort.upkeep.activity_reader import Rows
+
+# How long a released message may wait before somebody is thought to sleep.
+PATIENCE = 30.0
+# How many queues one look compares at most; what is left is older than all that was compared, and the next one's first.
+MOST_COMPARED = 50_000
+# How many active queues are compared before the time is looked at again.
+PART = 500
+
+
+@dataclass(slots=True)
+class Watched:
+    """What a look found, by consumer: the longest lag in messages, and how many queues stay parked.
+
+    `forgotten` is how many lagging queues there are beyond those that are remembered until the next look. `dropped`
+    says, by consumer, that there were some before, since when, and how long the longest was: `lag` is not below that
+    until a look at all that may be among them, or a pass over all queues, has found no more of them. `left` is how many
+    queues there was no time for. `failed` is what went wrong, by consumer; without `whole`, some lag is not known.
+    `damaged` are queues of which a row cannot be read: they are left out.
+    """
+
+    lag: Counter[str] = field(default_factory=Counter)
+    parked: Counter[str] = field(default_factory=Counter)
+    forgotten: int = 0
+    dropped: dict[str, Dropped] = field(default_factory=dict)
+    left: int = 0
+    failed: list[tuple[str, StreamSortError]] = field(default_factory=list)
+    damaged: dict[str, StreamSortError] = field(default_factory=dict)
+    whole: bool = False
+
+    @property
+    def dropped_since(self) -> float | None:
+        """Return since when not all lags could be remembered; None if all are."""
+        return min((one.since for one in self.dropped.values()), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at all consumers: what was known before, the rows in hand, and those active since, the oldest first."""
+
+    now: float
+    before: Watch
+    rows: Rows
+    recent: list[tuple[float, str]]
+
+    def always(self, consumer: Subscription, parked: Iterable[str]) -> list[str]:
+        """Name what is compared for one consumer however little time there is; all in hand for one that is new."""
+        if consumer.ready and consumer.name not in self.before.consumers:
+            return list(islice(self.rows.found, MOST_COMPARED))
+        lagged = (lag.queue for lag in self.before.lags if lag.consumer == consumer.name)
+        return list(dict.fromkeys((*self.rows.in_turn, *lagged, *parked)))
+
+
+@dataclass(slots=True)
+class _View:
+    """One consumer's part of a look: what it lagged by before, and what was read."""
+
+    consumer: Subscription
+    old: dict[str, Lag]
+    asked: set[str] = field(default_factory=set)
+    read: list[tuple[Cursor, Checkpoint | None]] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    failed: bool = False
+
+    def is_running(self, now: float) -> bool:
+        """Return True if it has committed anything of what was read within the last hour."""
+        times = (there.committed_at for _, there in self.read if there is not None)
+        return any(at is not None and now - at < HOUR for at in times)
+
+
+class LagFinder:
+    """Finds the lags of one look, as they are before anybody is nudged.
+
+    `due` are those to nudge, and since when; `compared` names, by consumer, the queues that were looked at.
+    """
+
+    def __init__(self, control: ControlStore, look: Look, watched: Watched) -> None:
+        self._control = control
+        self._look = look
+        self._watched = watched
+        self.lags: list[Lag] = []
+        self.due: dict[tuple[str, str], float] = {}
+        self.compared: dict[str, set[str]] = {}
+
+    def find(self, consumers: list[Subscription], parked: Mapping[str, Iterable[str]]) -> list[tuple[float, str]]:
+        """Compare what has to be, then what was active while there is time; return the active ones that are left.
+
+        At least one part of them is compared, so that the next look does not begin where this one did.
+        """
+        look, views = self._look, [self._view(one) for one in consumers]
+        for one in views:
+            self._read(one, look.always(one.consumer, islice(parked[one.consumer.name], MOST_LAGS)))
+        left = [(at, queue) for at, queue in look.recent if any(queue not in one.asked for one in views)]
+        compared = 0
+        while compared < len(left) and (compared == 0 or seconds_left() > 0):
+            part = [queue for _, queue in left[compared : compared + PART]]
+            for one in views:
+                self._read(one, [queue for queue in part if queue not in one.asked])
+            compared += len(part)
+        for one in views:
+            self._conclude(one)
+        return left[compared:]
+
+    def _view(self, consumer: Subscription) -> _View:
+        return _View(consumer, {lag.queue: lag for lag in self._look.before.lags if lag.consumer == consumer.name})
+
+    def _read(self, view: _View, names: list[str]) -> None:
+        """Read one consumer's checkpoints; whatever fails there stops no other consumer's look."""
+        found = self._look.rows.found
+        rows = [found[name] for name in names if name in found]
+        if view.failed or not rows:
+            return
+        view.asked.update(row.queue for row in rows)
+        try:
+            there = self._control.readable_checkpoints(view.consumer.name, [row.queue for row in rows])
+        except Exception as error:  # noqa: BLE001  # a bug of ours included: the others are woken all the same
+            self._fail(view, error)
+            return
+        self._watched.damaged.update(there.damaged)
+        view.damaged += there.damaged
+        view.read += [(row, there.rows.get(row.queue)) for row in rows if row.queue not in there.damaged]
+
+    def _conclude(self, view: _View) -> None:
+        """Note the lags of one consumer; those it had before if they cannot be told, as for a start that is none."""
+        self.compared[view.consumer.name] = view.asked
+        try:
+            self.lags += self._compare(view)
+        except Exception as error:  # noqa: BLE001  # a bug of ours included: the others are woken all the same
+            self._fail(view, error)
+            self.lags += view.old.values()
+
+    def _fail(self, view: _View, error: Exception) -> None:
+        view.failed = True
+        self._watched.failed.append((view.consumer.name, named_error("(all)", error)))
+
+    def _compare(self, view: _View) -> list[Lag]:
+        """Return the lags of one consumer, and note which of them are due."""
+        name, now = view.consumer.name, self._look.now
+        runs = view.is_running(now)
+        # One that cannot be read is looked at again at every look, and told of, until it can be.
+        kept = dict.fromkeys((*view.damaged, *self._look.rows.damaged, *(view.old if view.failed else ())))
+        lags = []
+        for row, there in view.read:
+            kept.pop(row.queue, None)
+            if there is None and not view.consumer.ready:
+                # Its first checkpoints are still being set: where it starts is not known.
+                continue
+            checkpoint = there.seq if there else first_checkpoint(view.consumer.start, row)
+            messages = row.position - checkpoint
+            if messages <= 0 and (there is None or there.parked is None):
+                continue
+            self._watched.lag[name] = max(messages, self._watched.lag[name])
+            lag = view.old.get(row.queue, Lag(name, row.queue, checkpoint, messages)).seen(
+                checkpoint, messages, row.active_at
+            )
+            since = _due_since(row, there, now)
+            if since is not None and lag.may_nudge(now, since):
+                began = max(since, _latest(row, there) if runs else _committed_at(there))
+                if not self._was_nudged(lag, row, began):
+                    self.due[name, row.queue] = since
+            lags.append(lag)
+        return lags + [view.old.get(queue, Lag(name, queue, -1, 0)) for queue in kept]
+
+    def _was_nudged(self, lag: Lag, row: Cursor, began: float) -> bool:
+        """Return True for a lag that may be one of those dropped, if its row shows a nudge from after it began.
+
+        Of a consumer that runs, every move may be where the lag began. One that does not run gets no nudge for each.
+        """
+        if lag.nudged_at is not None or lag.consumer not in self._look.before.dropped or row.nudged_at is None:
+            return False
+        return row.nudged_at >= began and 0 <= self._look.now - row.nudged_at < HOUR
+
+
+def _due_since(row: Cursor, there: Checkpoint | None, now: float) -> float | None:
+    """Return since when a consumer should have gone on, None if it may yet: 0 if it sleeps, a parked queue's own time.
+
+    It sleeps if nothing happened for a while.
+    """
+    if there is not None and there.parked is not None:
+        next_try = there.parked.next_try
+        return next_try if next_try is not None and next_try <= now else None
+    return 0.0 if now - _latest(row, there) >= PATIENCE else None
+
+
+def _latest(row: Cursor, there: Checkpoint | None) -> float:
+    return max(row.moved_at or 0.0, _committed_at(there))
+
+
+def _committed_at(there: Checkpoint | None) -> float:
+    return (there.committed_at or 0.0) if there is not None else 0.0
