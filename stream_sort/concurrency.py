@@ -17,13 +17,13 @@ class InFlight:
     """Runs up to `limit` calls at once; with a limit of 1, one after the other in the caller's thread."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
 
     def map(self, call: Callable[[Job], Answer], jobs: Sequence[Job]) -> list[Answer]:
         """The answers, in the order of the jobs; the first error is raised after all calls have ended."""
-        if self._limit == 1 or len(jobs) < 2:  # noqa: PLR2004  # one job gains nothing from a thread
+        if self.limit == 1 or len(jobs) < 2:  # noqa: PLR2004  # one job gains nothing from a thread
             return [call(job) for job in jobs]
         # Each call in a context of its own, so that a time limit set around all of them holds in the threads, too.
         contexts = [copy_context() for _ in jobs]
-        with ThreadPoolExecutor(min(self._limit, len(jobs)), thread_name_prefix="stream_sort") as pool:
+        with ThreadPoolExecutor(min(self.limit, len(jobs)), thread_name_prefix="stream_sort") as pool:
             return list(pool.map(lambda context, job: context.run(call, job), contexts, jobs))

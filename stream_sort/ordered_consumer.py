@@ -82,7 +82,7 @@ class OrderedConsumer(Consumer):
         self._control = sorter.stores.control(control_table)
         desk = Desk(
             terms=Terms(name, batch_size, max_attempts, on_poison == "dead_letter", settings.start),
-            sorter=sorter,
+            queues=sorter.queues,
             control=self._control,
             handler=no_handler if handler is None else check_handler(handler),
             waker=waker or self._waker(),
@@ -168,7 +168,7 @@ class OrderedConsumer(Consumer):
 
     def _waker(self) -> Waker:
         if not self._settings.retry_queue_url:
-            return Nudger(self._sorter)
+            return Nudger(self._sorter.queues)
         # boto3 is loaded here, not by `import stream_sort`.
         from stream_sort.aws_lambda.retry_queue import RetryQueue  # noqa: PLC0415
 

@@ -12,7 +12,6 @@ from stream_sort.errors import (
     InvalidInput,
     MissingItems,
     QueueExists,
-    QueueNotFound,
     SequenceConflict,
     StreamSortError,
     Trimmed,
@@ -26,9 +25,9 @@ from stream_sort.model.outcomes import Advance, LateMessage, PutResult, QueueSta
 from stream_sort.model.policy import MOST_SKIPS, GapPolicy
 from stream_sort.model.records import Cursor, Item, Tombstones
 from stream_sort.release.advancer import Advancer, Limits, Reach
-from stream_sort.release.lost_cursor import find_row
 from stream_sort.release.position_cache import Hint, Hints
 from stream_sort.release.queue_errors import raise_hopeless
+from stream_sort.release.queues import Queues
 from stream_sort.release.releaser import Releaser
 from stream_sort.release.time_budget import CallTime, TimeBudget
 from stream_sort.upkeep.recoverer import Recoverer, Recovery
@@ -78,14 +77,21 @@ class Sorter:
         self._stores = stores
         self._options = options
         self._clock = clock
-        self._in_flight = InFlight(options.in_flight)
+        in_flight, hints = InFlight(options.in_flight), Hints()
         self._inspector = Inspector(stores.items, options.first_seq)
-        hints = Hints()
-        self._intake = Intake(
-            stores.items, stores.cursors, hints, options.keys, options.first_seq, clock, self._in_flight
-        )
+        self._intake = Intake(stores.items, stores.cursors, hints, options.keys, options.first_seq, clock, in_flight)
         self._advancer = Advancer(
             stores.items, stores.cursors, stores.heads, hints, clock, options.first_seq, options.limits
+        )
+        self._queues = Queues(
+            items=stores.items,
+            cursors=stores.cursors,
+            advancer=self._advancer,
+            clock=clock,
+            in_flight=in_flight,
+            gap_policy=options.gap_policy,
+            first_seq=options.first_seq,
+            deadline=options.deadline,
         )
         self._withdrawer = Withdrawer(stores.items, stores.withdrawals, self._advancer, clock)
 
@@ -100,9 +106,14 @@ class Sorter:
         return self._options
 
     @property
+    def queues(self) -> Queues:
+        """Its queues, as the services see them that look after them."""
+        return self._queues
+
+    @property
     def in_flight(self) -> InFlight:
         """How this sorter makes several calls at once."""
-        return self._in_flight
+        return self._queues.in_flight
 
     @property
     def clock(self) -> Clock:
@@ -146,7 +157,7 @@ class Sorter:
         if isinstance(messages, dict | str | bytes) or not isinstance(messages, Iterable):
             raise InvalidInput("put_many takes an iterable of messages; use put for a single one")
         result = PutResult()
-        batch = BatchPut(self._intake, self._advancer, self._in_flight, self._call_time(time_left))
+        batch = BatchPut(self._intake, self._advancer, self._queues.in_flight, self._call_time(time_left))
         batch.put(self._windows(messages), result)
         if result.conflicts and self._options.raise_conflicts:
             first = result.conflicts[0]
@@ -172,7 +183,7 @@ class Sorter:
         `is_over` is asked before each step: once it returns True the queue is marked for the sweep, and the reach is
         not complete.
         """
-        return self._advancer.advance(check_queue(queue), is_over=is_over)
+        return self._queues.reach(queue, is_over=is_over)
 
     def advance_many(
         self, queues: Iterable[str], *, time_left: Callable[[], float] | None = None
@@ -189,13 +200,13 @@ class Sorter:
                 walks[queue] = self._advancer.walk(check_queue(queue))
             except InvalidInput as error:
                 answers[queue] = error
-        answers |= Releaser(self._advancer, self._in_flight, self._call_time(time_left)).release(walks, {})
+        answers |= Releaser(self._advancer, self._queues.in_flight, self._call_time(time_left)).release(walks, {})
         raise_hopeless(answers.values())
         return answers
 
     def position(self, queue: str) -> int:
         """The highest released seq, read consistently; `first_seq - 1` before anything is released."""
-        return self._cursor(queue).position
+        return self._queues.cursor(queue).position
 
     def read(self, queue: str, after: int | None = None, through: int | None = None) -> Iterator[dict[str, Any]]:
         """The messages of `(after, through]` in order, tombstones left out; by default all that is there and released.
@@ -204,7 +215,7 @@ class Sorter:
         A `through` beyond the position is refused at once, with MissingItems: who asks for a range relies on all of it.
         QueueNotFound for a queue that never was.
         """
-        cursor = self._known(queue)
+        cursor = self._queues.known(queue)
         begin = cursor.start if after is None else max(check_seq(after, "after"), cursor.first_seq - 1)
         through = cursor.position if through is None else check_seq(through, "through")
         if begin < cursor.start or (after is None and cursor.first_seq <= through < cursor.start):
@@ -217,7 +228,7 @@ class Sorter:
 
     def gaps(self, queue: str) -> list[range]:
         """All runs of missing seqs between the position and the highest stored seq; QueueNotFound if it never was."""
-        return self._inspector.gaps(queue, self._known(queue).position)
+        return self._inspector.gaps(queue, self._queues.known(queue).position)
 
     def explain(self, queue: str, limit: int = 10_000) -> QueueState:
         """Why the queue is where it is, and what would free it; looks at about `limit` slots.
@@ -226,8 +237,8 @@ class Sorter:
         """
         if check_seq(limit, "limit") < 1:
             raise InvalidInput(f"limit is {limit}; it must be at least 1")
-        cursor = self._known(queue)
-        return self._inspector.explain(cursor, cursor.policy or self._options.gap_policy, limit, self._clock())
+        cursor = self._queues.known(queue)
+        return self._inspector.explain(cursor, self._queues.policy(cursor), limit, self._clock())
 
     def late(self, queue: str, limit: int = 10_000) -> list[LateMessage]:
         """Messages that came after their seqs were skipped, lowest seq first; looks at the highest `limit` slots.
@@ -236,7 +247,7 @@ class Sorter:
         """
         if check_seq(limit, "limit") < 1:
             raise InvalidInput(f"limit is {limit}; it must be at least 1")
-        return self._inspector.late(self._known(queue), limit)
+        return self._inspector.late(self._queues.known(queue), limit)
 
     def slot(self, queue: str, seq: int) -> Item | None:
         """What is stored at a seq, released or not: a message, or a tombstone and perhaps a late message; or None."""
@@ -256,7 +267,7 @@ class Sorter:
                 f"more than {MOST_SKIPS:,} seqs at once. If a seq behind them is a mistake, such as a time, "
                 f"withdraw({queue!r}, seq) takes that message out; else skip them in parts"
             )
-        row = self._row(queue)
+        row = self._queues.row(queue)
         if row is None and wanted:
             # The row comes before the first slot that is filled, as for a message.
             row = self._intake.create(queue)
@@ -285,7 +296,7 @@ class Sorter:
         """What was withdrawn from a queue, the first one first; QueueNotFound if it never was."""
         kept = list(self._withdrawer.kept(check_queue(queue)))
         if not kept:
-            self._known(queue)
+            self._queues.known(queue)
         return kept
 
     def open(self, queue: str, *, first_seq: int) -> Advance:
@@ -338,7 +349,7 @@ class Sorter:
 
     def policy(self, queue: str) -> GapPolicy:
         """What happens to a gap of this queue that stays."""
-        return self._cursor(queue).policy or self._options.gap_policy
+        return self._queues.policy(self._queues.cursor(queue))
 
     def set_policy(
         self, queue: str, policy: GapPolicy | str | None = None, *, skip_after: float | None = None
@@ -358,15 +369,13 @@ class Sorter:
         cursors = self._stores.cursors
         if not cursors.set_policy(check_queue(queue), policy):
             self._advancer.advance(queue)
-            cursors.create(self._unbegun(queue))
+            cursors.create(self._queues.unbegun(queue))
             cursors.set_policy(queue, policy)
         return policy
 
     def nudge(self, queue: str) -> None:
         """Wake the consumers of a queue: touch its cursor row, so that the stream carries it again."""
-        while not self._stores.cursors.nudge(check_queue(queue), self._clock()):
-            if self._row(queue) is None:
-                raise QueueNotFound(queue)
+        self._queues.nudge(queue)
 
     def _call_time(self, time_left: Callable[[], float] | None) -> CallTime:
         if time_left is not None and not callable(time_left):
@@ -377,40 +386,23 @@ class Sorter:
         try:
             yield from self._inspector.read(queue, after, through)
         except MissingItems as hole:
-            start = self._cursor(queue).start
+            start = self._queues.cursor(queue).start
             if hole.missing[0].start > start:
                 raise
             # Trimmed while it was read.
             raise Trimmed(queue, start) from hole
 
-    def _known(self, queue: str) -> Cursor:
-        """Return the row of a queue, or how one begins that others wrote to; QueueNotFound if it holds nothing."""
-        row = self._row(queue)
-        if row is None and self._stores.items.highest(queue) is None:
-            raise QueueNotFound(queue)
-        return row or self._unbegun(queue)
-
-    def _cursor(self, queue: str) -> Cursor:
-        return self._row(queue) or self._unbegun(queue)
-
-    def _row(self, queue: str) -> Cursor | None:
-        """The row of a queue, None if there never was one."""
-        return find_row(self._stores.items, self._stores.cursors, check_queue(queue))
-
-    def _unbegun(self, queue: str) -> Cursor:
-        return Cursor(queue, self._options.first_seq - 1, self._options.first_seq)
-
     def _start(self, queue: str, first_seq: int) -> None:
         cursors = self._stores.cursors
-        row = self._row(queue)
+        row = self._queues.row(queue)
         while row is None or row.first_seq != first_seq:
-            at = row or self._unbegun(queue)
+            at = row or self._queues.unbegun(queue)
             if at.position >= at.first_seq or at.first_seq != self._options.first_seq:
                 raise QueueExists(queue, at.position, at.first_seq)
             if at.is_marked:
                 # In doubt, so that whoever stores a message after our look sets it again: then the restart is refused.
                 cursors.set_waiting(at, -at.next_mark(self._clock()))
-                row = self._row(queue)
+                row = self._queues.row(queue)
                 continue
             look = self._stores.items.look(queue, MIN_SEQ - 1, 1)
             if look.seqs and look.seqs[0] < first_seq:
@@ -420,5 +412,5 @@ class Sorter:
                 row = cursors.create(Cursor(queue, first_seq - 1, first_seq)).cursor
             else:
                 move = cursors.restart(row, first_seq)
-                row = self._row(queue) if move is None else move.cursor
+                row = self._queues.row(queue) if move is None else move.cursor
         self._intake.hints.remember(queue, Hint(row))

@@ -95,7 +95,7 @@ class Consumer:
         standing = self._desk.control.standing(self.name, check_queue(queue))
         if standing.checkpoint is not None:
             return standing.checkpoint.seq
-        first = self._desk.sorter.options.first_seq
+        first = self._desk.queues.first_seq
         cursor = standing.cursor or Cursor(queue, first - 1, first)
         start = self._registrar.start_of(self.name)
         if start is None and self._desk.terms.start == LATEST:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stream_sort.consume.handler import Handler
     from stream_sort.model.records import Cursor
     from stream_sort.ports import Clock, ControlStore, Waker
-    from stream_sort.sorter import Sorter
+    from stream_sort.release.queues import Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Desk:
     """What every delivery of a consumer works with; `new_run` names a run as no other one is named."""
 
     terms: Terms
-    sorter: Sorter
+    queues: Queues
     control: ControlStore
     handler: Handler
     waker: Waker

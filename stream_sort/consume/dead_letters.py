@@ -84,7 +84,7 @@ class Letters:
 
     def _batch(self, letter: DeadLetter) -> Batch:
         queue, seq = letter.queue, letter.seq
-        items = self.desk.sorter.stores.items.page(queue, seq - 1, seq, 1).items
+        items = self.desk.queues.items.page(queue, seq - 1, seq, 1).items
         if not items:
             raise self._missing(letter)
         return Batch(queue, seq - 1, seq, (items[0].document,), (seq,), letter.attempts + 1)

@@ -215,7 +215,7 @@ class Delivery:
             return self._rest(self._place.standing_row())
         before, steps = self._place.position, count()
         # A piece of a long backlog at a time: the other queues have their turns, and the run its time.
-        reach = self._desk.sorter.reach(self._wake.queue, is_over=lambda: next(steps) >= STEPS_A_TURN)
+        reach = self._desk.queues.reach(self._wake.queue, is_over=lambda: next(steps) >= STEPS_A_TURN)
         self._place.see(reach.cursor)
         return self._place.position > before
 
@@ -252,7 +252,7 @@ class Delivery:
         after, position, border = row.seq, self._place.position, row.border()
         if border is not None:
             position = min(position, border)
-        items = self._desk.sorter.stores.items.page(self._wake.queue, after, position, self._chunk.size).items
+        items = self._desk.queues.items.page(self._wake.queue, after, position, self._chunk.size).items
         end = run_through(after, [item.seq for item in items])
         if end == after:
             self._check_hole(row, range(after + 1, items[0].seq if items else position + 1))

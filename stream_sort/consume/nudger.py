@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stream_sort.sorter import Sorter
+    from stream_sort.release.queues import Queues
 
 
 class Nudger:
     """A Waker that touches the cursor row. What is to be woken later is left to the sweep, which knows when."""
 
-    def __init__(self, sorter: Sorter) -> None:
-        self._sorter = sorter
+    def __init__(self, queues: Queues) -> None:
+        self._queues = queues
 
     def wake(self, queue: str, delay: float) -> None:
         """See Waker."""
         if delay <= 0:
-            self._sorter.nudge(queue)
+            self._queues.nudge(queue)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from stream_sort.consume.arrivals import Arrivals
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, QueueNotFound, SettingsError, shown
 from stream_sort.model.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint, told
-from stream_sort.model.message import check_queue, check_seq
+from stream_sort.model.message import check_seq
 from stream_sort.model.times import is_time
-from stream_sort.release.lost_cursor import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -98,7 +97,7 @@ class Resetter:
         """
         try:
             if planned.new < planned.position:
-                self.desk.sorter.nudge(planned.queue)
+                self.desk.queues.nudge(planned.queue)
             done = self._apply(planned, there)
         except Exception as error:  # noqa: BLE001  # a bug of ours included: it stops no other queue
             return replace(planned, outcome="failed", error=told(error))
@@ -133,7 +132,7 @@ class Resetter:
 
         Whoever writes in between may still stand below it, parked there; or is past it, and began behind it, too.
         """
-        cursor = self.desk.sorter.stores.cursors.get(planned.queue)
+        cursor = self.desk.queues.cursors.get(planned.queue)
         if cursor is None or cursor.start <= new.seq:
             return new.seq
         at = replace(planned, new=cursor.start)
@@ -145,7 +144,7 @@ class Resetter:
     def _planned(self, consumer: Subscription, target: Target, row: Cursor, there: Checkpoint | None) -> Reset:
         old = first_checkpoint(consumer.start, row) if there is None else there.seq
         active = not consumer.ready or _is_active(there, self.desk.clock())
-        new = target.checkpoint(old, row, Arrivals(self.desk.sorter.stores.items))
+        new = target.checkpoint(old, row, Arrivals(self.desk.queues.items))
         return Reset(row.queue, old, new, row.position, active)
 
     def _subscription(self) -> Subscription:
@@ -156,15 +155,14 @@ class Resetter:
         return there
 
     def _named(self, queues: Iterable[str]) -> Iterator[list[Cursor]]:
-        stores = self.desk.sorter.stores
         for queue in dict.fromkeys(queues):
-            row = find_row(stores.items, stores.cursors, check_queue(queue))
+            row = self.desk.queues.row(queue)
             if row is None:
                 raise QueueNotFound(queue)
             yield [row]
 
     def _pages(self) -> Iterator[list[Cursor]]:
-        cursors = self.desk.sorter.stores.cursors
+        cursors = self.desk.queues.cursors
         page = cursors.rows()
         yield list(page.whole())
         while page.next is not None:

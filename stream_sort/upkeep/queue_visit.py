@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stream_sort.model.policy import GapPolicy
     from stream_sort.model.records import Cursor, Item
     from stream_sort.release.advancer import Reach
-    from stream_sort.sorter import Sorter
+    from stream_sort.release.queues import Queues
 
 # Five full calls of the store.
 TOMBSTONES_AT_ONCE = 125
@@ -64,10 +64,10 @@ class QueueVisit:
     not at all.
     """
 
-    def __init__(self, sorter: Sorter, queue: str, now: float, max_gap: int) -> None:
-        self._sorter = sorter
-        self._items = sorter.stores.items
-        self._cursors = sorter.stores.cursors
+    def __init__(self, queues: Queues, queue: str, now: float, max_gap: int) -> None:
+        self._queues = queues
+        self._items = queues.items
+        self._cursors = queues.cursors
         self.queue = queue
         self._now = now
         self._max_gap = max_gap
@@ -167,7 +167,7 @@ class QueueVisit:
             while chunk:
                 self._tried = _within(gaps, chunk)
                 tombstones = Tombstones(self.queue, chunk, reason, cursor.position)
-                filled.update(self._items.skip(tombstones, self._sorter.clock()))
+                filled.update(self._items.skip(tombstones, self._queues.clock()))
                 self._tried = []
                 self._steps_left -= 1
                 chunk = tuple(islice(seqs, TOMBSTONES_AT_ONCE))
@@ -287,7 +287,7 @@ class QueueVisit:
         A writer that stored beyond a gap just now may have relied on the mark: the look shows its message. One that
         comes later sets the mark again. And whoever dies on the way leaves a mark that the next sweep finds.
         """
-        if cursor.is_marked and not self._cursors.set_waiting(cursor, -cursor.next_mark(self._sorter.clock())):
+        if cursor.is_marked and not self._cursors.set_waiting(cursor, -cursor.next_mark(self._queues.clock())):
             return
         if cursor.waiting_since is not None:
             reach = self._advance()
@@ -310,7 +310,7 @@ class QueueVisit:
             self._steps_left -= 1
             return next(steps) >= STEPS_AT_LEAST and self._is_over()
 
-        reach = self._sorter.reach(self.queue, is_over=is_over)
+        reach = self._queues.reach(self.queue, is_over=is_over)
         if reach.advance.moved:
             self.done.advanced.append(reach.advance)
         return reach
@@ -351,11 +351,11 @@ class QueueVisit:
         return max(0.0, self._now - gap.since)
 
     def _policy(self, cursor: Cursor) -> GapPolicy:
-        return cursor.policy or self._sorter.options.gap_policy
+        return self._queues.policy(cursor)
 
     def _always_waited(self, cursor: Cursor) -> bool:
         """Return True for a queue that never had a policy of its own, if others wait: no sweep gives anything up."""
-        return cursor.policy is None and self._sorter.options.gap_policy.skip_after is None
+        return cursor.policy is None and self._queues.gap_policy.skip_after is None
 
     def _is_due(self, gap: Gap, policy: GapPolicy) -> bool:
         return policy.skip_after is not None and self._now - gap.since >= policy.skip_after

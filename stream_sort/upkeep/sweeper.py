@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_sort.errors import InvalidInput, StoreMisconfigured, StoreUnavailable, StreamSortError, named_error, shown
 from stream_sort.model.gaps import GapEvent, GapEventKind
 from stream_sort.model.message import check_seq
 from stream_sort.model.policy import MAX_GAP
 from stream_sort.model.times import is_time
-from stream_sort.sorter import Sorter
+from stream_sort.release.queues import Queues
 from stream_sort.upkeep.idle_queues import IdleQueues
 from stream_sort.upkeep.queue_visit import QueueVisit, Visited
 from stream_sort.upkeep.row_ages import RowAges, since_measured
@@ -95,6 +95,14 @@ class Sweep:
         self.failed += [(queue, error) for queue, error in failed if queue not in told]
 
 
+class HasQueues(Protocol):
+    """A StreamSorter, as far as a sweep needs one."""
+
+    @property
+    def queues(self) -> Queues:
+        """Its queues."""
+
+
 class Sweeper:
     """Looks after the queues of a sorter. Any number may run at once; a failing queue stops no other one.
 
@@ -109,7 +117,7 @@ class Sweeper:
 
     def __init__(
         self,
-        sorter: Sorter,
+        sorter: HasQueues,
         *,
         lagging: Lagging | None = None,
         max_gap: int = MAX_GAP,
@@ -118,8 +126,8 @@ class Sweeper:
         _check(sorter, lagging, on_gap)
         if check_seq(max_gap, "max_gap") < 0:
             raise InvalidInput(f"max_gap is {max_gap}; it must be at least 0")
-        self._sorter = sorter
-        self._cursors = sorter.stores.cursors
+        self._queues = sorter.queues
+        self._cursors = self._queues.cursors
         self._lagging = lagging
         self._max_gap = max_gap
         self._on_gap = on_gap
@@ -142,7 +150,7 @@ class Sweeper:
         `on_figures` is called when all queues were looked at, before anybody is woken. What it raises, and what kept
         the queues from being listed, is raised at the end.
         """
-        at = self._sorter.clock() if now is None else now
+        at = self._queues.clock() if now is None else now
         if not is_time(at):
             raise InvalidInput(f"now is a time in seconds since the epoch, not {shown(at)}")
         if isinstance(queues, str | bytes) or not isinstance(queues, Iterable | None):
@@ -202,7 +210,7 @@ class Sweeper:
         if time.ask is not None:
             with time.keeping(FOR_WAKING):
                 chosen, problem = _listed(chosen)
-        visits = self.visits(self._sorter, time, now, marked=marked)
+        visits = self.visits(self._queues, time, now, marked=marked)
         seen: set[str] = set()
         try:
             for batch in batches(_turned(chosen, now) if isinstance(chosen, list) else chosen):
@@ -221,8 +229,8 @@ class Sweeper:
 
     def _idle(self, queues: list[str], now: float, done: Sweep) -> set[str]:
         """Return the queues that are to be left as they are, and count them as waiting."""
-        stores = self._sorter.stores
-        idle = IdleQueues(stores.cursors, stores.items, self._sorter.options.gap_policy, now).of(queues)
+        known = self._queues
+        idle = IdleQueues(known.cursors, known.items, known.gap_policy, now).of(queues)
         for queue, age in idle.items():
             done.take(queue, Visited(age=age))
         return set(idle)
@@ -231,7 +239,7 @@ class Sweeper:
         """Visit queues while there is time; return those that were."""
         seen: set[str] = set()
         for batch in batches(queues, self._at_once()):
-            made = visits.make([self.visit(self._sorter, queue, now, self._max_gap) for queue in batch])
+            made = visits.make([self.visit(self._queues, queue, now, self._max_gap) for queue in batch])
             self._take((visit for visit in made if visit.done.is_finished), time, done)
             seen.update(visit.queue for visit in made)
             if len(made) < len(batch):
@@ -255,7 +263,7 @@ class Sweeper:
 
     def _at_once(self) -> int:
         """Return how many queues are visited before `on_gap` is called: what they found is noted, and found no more."""
-        return AT_ONCE if self._on_gap is None else self._sorter.options.in_flight
+        return AT_ONCE if self._on_gap is None else self._queues.in_flight.limit
 
     def _count_others(self, queues: list[str], now: float, time: Allowance, done: Sweep, *, marked: bool) -> None:
         """Count the queues for which there was no time: the figures of a part would rise and fall with each turn."""
@@ -274,7 +282,7 @@ class Sweeper:
         except Exception as error:  # noqa: BLE001  # I7: what the sweep did so far is not lost for it
             done.watch_error = named_error("(all)", error)
             return
-        calls = time.calls(FOR_TELLING, self._sorter.options.deadline)
+        calls = time.calls(FOR_TELLING, self._queues.deadline)
         failed: dict[str, StreamSortError] = {}
         with calls.once():
             self._nudge_all(_turned(queues, now), failed, time, done)
@@ -288,7 +296,7 @@ class Sweeper:
     def _nudge_all(self, queues: list[str], failed: dict[str, StreamSortError], time: Allowance, done: Sweep) -> None:
         """Nudge queues while there is time, and note those that failed."""
         for batch in batches(queues):
-            answers = self._sorter.in_flight.map(lambda queue: self._nudge(queue, time), batch)
+            answers = self._queues.in_flight.map(lambda queue: self._nudge(queue, time), batch)
             for queue, answer in zip(batch, answers, strict=True):
                 if isinstance(answer, StreamSortError):
                     failed[queue] = answer
@@ -315,7 +323,7 @@ class Sweeper:
         if time.is_short(FOR_TELLING):
             return False
         try:
-            self._sorter.nudge(queue)
+            self._queues.nudge(queue)
         except Exception as error:  # noqa: BLE001  # I7, as above
             return named_error(queue, error)
         return True
@@ -366,7 +374,7 @@ def _turned(queues: list[str], now: float) -> list[str]:
 
 
 def _check(sorter: object, lagging: object, on_gap: object) -> None:
-    if not isinstance(sorter, Sorter):
+    if not isinstance(getattr(sorter, "queues", None), Queues):
         raise InvalidInput(f"a sweeper looks after a sorter, not {shown(sorter)}")
     if lagging is not None and not callable(getattr(lagging, "lagging", None)):
         raise InvalidInput(f"lagging has a method lagging(now), and {shown(lagging)} has none")

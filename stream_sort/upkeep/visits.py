@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from stream_sort.sorter import Sorter
+    from stream_sort.release.queues import Queues
     from stream_sort.upkeep.queue_visit import QueueVisit
 
 Job = TypeVar("Job")
@@ -63,12 +63,12 @@ class Allowance:
 class Visits:
     """The visits of one sweep; `marked` says that its queues were listed as waiting."""
 
-    def __init__(self, sorter: Sorter, time: Allowance, now: float, *, marked: bool) -> None:
-        self._sorter = sorter
-        self._in_flight = sorter.in_flight
-        self._cursors = sorter.stores.cursors
+    def __init__(self, queues: Queues, time: Allowance, now: float, *, marked: bool) -> None:
+        self._queues = queues
+        self._in_flight = queues.in_flight
+        self._cursors = queues.cursors
         self._time = time
-        self._calls = time.calls(FOR_WAKING, sorter.options.deadline)
+        self._calls = time.calls(FOR_WAKING, queues.deadline)
         self._now = now
         self._marked = marked
         self._left: list[QueueVisit] = []
@@ -117,7 +117,7 @@ class Visits:
         """Mark a queue that failed, so that each of the next sweeps looks at it, not only one of all queues."""
         if not self._time.is_short(FOR_COUNTING):
             with suppress(Exception):
-                self._sorter.reach(visit.queue, is_over=lambda: True)
+                self._queues.reach(visit.queue, is_over=lambda: True)
 
     def _measure(self, visits: list[QueueVisit]) -> None:
         """Note for how long queues have waited that could not be looked at, unless that shows that they do not."""

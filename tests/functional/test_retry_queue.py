@@ -99,7 +99,7 @@ def test_a_consumer_with_a_retry_queue_uses_it(sqs: Any, url: str, monkeypatch: 
 def test_without_a_retry_queue_a_nudge_wakes_now_and_the_sweep_later() -> None:
     sorter = StreamSorter.in_memory()
     sorter.put({"queue": "q", "seq": 0})
-    nudger = Nudger(sorter)
+    nudger = Nudger(sorter.queues)
     nudger.wake("q", 2.0)
     row = sorter.stores.cursors.get("q")
     assert row is not None

@@ -103,8 +103,8 @@ class _RecreatesCursor(Delivery):
         try:
             return super()._work()
         except CursorLost as error:
-            first = self._desk.sorter.options.first_seq
-            self._desk.sorter.stores.cursors.create(Cursor(error.queue, first - 1, first))
+            first = self._desk.queues.first_seq
+            self._desk.queues.cursors.create(Cursor(error.queue, first - 1, first))
             return super()._work()
 
 

@@ -120,8 +120,8 @@ def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder, registrar: Re
             raise handled.error
         return handled.answer
 
-    waker = _RetryQueue(terms.name, recorder) if plan.has_retry_queue else Nudger(sorter)
-    desk = Desk(terms, sorter, control, handler, waker, recorder.clock, recorder.new_name)
+    waker = _RetryQueue(terms.name, recorder) if plan.has_retry_queue else Nudger(sorter.queues)
+    desk = Desk(terms, sorter.queues, control, handler, waker, recorder.clock, recorder.new_name)
     return Consumer(desk, registrar, Pace(sleep=lambda _: None, monotonic=lambda: 0.0))
 
 

@@ -108,7 +108,7 @@ class _ClearWithoutLook(Sweeper):
 
 class _SkipByMoving(Sorter):
     def skip(self, queue: str, seqs: int | Iterable[int], reason: str = "") -> Skip:  # noqa: ARG002  # the signature
-        row = self._cursor(queue)
+        row = self.queues.cursor(queue)
         end = max([seqs] if isinstance(seqs, int) else seqs)
         if end > row.position:
             self.stores.cursors.move(row, end, self.clock())

@@ -52,6 +52,6 @@ def deliver(sorter: Sorter, clock: Clock, queue: str, run: str) -> int:
     """Let a run of our own consumer, under a name of its own, catch up; returns how many messages were delivered."""
     control = sorter.stores.control(CONTROL)
     terms = Terms(READER, batch_size=CHUNK)
-    desk = Desk(terms, sorter, control, lambda _: None, Nudger(sorter), clock, lambda: run)
+    desk = Desk(terms, sorter.queues, control, lambda _: None, Nudger(sorter.queues), clock, lambda: run)
     registrar = Registrar(control, sorter.stores.cursors, clock, InFlight(1))
     return Consumer(desk, registrar, Pace(sleep=lambda _: None, monotonic=lambda: 0.0)).catch_up(queue)

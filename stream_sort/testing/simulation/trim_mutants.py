@@ -76,7 +76,7 @@ class _FalseAlarm(Delivery):
     """Calls a range missing, and says so, without looking whether another run got on meanwhile."""
 
     def _check_hole(self, row: Checkpoint, missing: range) -> None:
-        self.served.error = hole(row.queue, missing, self._desk.sorter.stores.cursors.get(row.queue))
+        self.served.error = hole(row.queue, missing, self._desk.queues.cursors.get(row.queue))
         raise self.served.error
 
 
