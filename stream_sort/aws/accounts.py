@@ -65,7 +65,7 @@ class Place:
 
     def dynamodb(self, settings: Settings) -> Any:
         """The client of a sorter."""
-        from stream_sort.stores.dynamodb.connection import make_client  # noqa: PLC0415  # as all imports of commands
+        from stream_sort.aws.clients import make_client  # noqa: PLC0415  # as all imports of commands
 
         self.check_region()
         return self._kept(

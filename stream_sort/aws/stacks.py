@@ -116,7 +116,7 @@ def _translated(error: Exception, subject: str, region: str, spelling: Spelling)
     """Return our error for one of CloudFormation's; its code decides, its text only where the code says too little."""
     from botocore.exceptions import ClientError, NoCredentialsError  # noqa: PLC0415  # as above
 
-    from stream_sort.stores.dynamodb.errors import (  # noqa: PLC0415
+    from stream_sort.aws.errors import (  # noqa: PLC0415
         CREDENTIAL_CODES,
         CREDENTIAL_ERRORS,
         DENIED_CODES,

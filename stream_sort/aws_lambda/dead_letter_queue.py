@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from stream_sort.aws.answers import answered
 from stream_sort.aws_lambda.receipts import is_own_fault
 from stream_sort.aws_lambda.sqs_client import make_sqs_client
 from stream_sort.errors import StoreUnavailable
-from stream_sort.sinks.answers import answered
 
 if TYPE_CHECKING:
     from stream_sort.errors import StreamSortError

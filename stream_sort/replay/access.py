@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.aws.clients import make_client
 from stream_sort.errors import QueueNotFound
 from stream_sort.model.message import KeyNames
 from stream_sort.replay.table_keys import check_keys
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.calls import Calls
-from stream_sort.stores.dynamodb.connection import make_client
 from stream_sort.stores.dynamodb.raw_pages import RawPages
 from stream_sort.stores.dynamodb.tables import TableNames
 from stream_sort.stream_sorter import StreamSorter

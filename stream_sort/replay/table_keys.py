@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stream_sort.aws.clients import make_client
 from stream_sort.errors import AccessDenied, OtherKeys
 from stream_sort.stores.dynamodb.calls import Calls
-from stream_sort.stores.dynamodb.connection import make_client
 
 if TYPE_CHECKING:
     from stream_sort.replay.access import TableAccess

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from stream_sort.sinks.answers import answered
+from stream_sort.aws.answers import answered
 from stream_sort.sinks.identity import partition_key
 from stream_sort.sinks.progress import Entry, Progress, check_size, entries
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.aws.answers import UnreadableAnswer, answered
 from stream_sort.errors import HandlerProblem, TryLater, shown
-from stream_sort.sinks.answers import UnreadableAnswer, answered
 from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries
 
 if TYPE_CHECKING:

@@ -35,10 +35,7 @@ from stream_sort import (
     TryLater,
 )
 from stream_sort.aws.accounts import Place
-from stream_sort.model.batch import Transaction
-from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription
-from stream_sort.stores.dynamodb.calls import Target
-from stream_sort.stores.dynamodb.errors import (
+from stream_sort.aws.errors import (
     CREDENTIAL_CODES,
     DENIED_CODES,
     RETRYABLE_CODES,
@@ -46,6 +43,9 @@ from stream_sort.stores.dynamodb.errors import (
     is_retryable,
     translate,
 )
+from stream_sort.model.batch import Transaction
+from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription
+from stream_sort.stores.dynamodb.calls import Target
 from tests.unit.faulty import Faulty, message, refusal
 
 if TYPE_CHECKING:

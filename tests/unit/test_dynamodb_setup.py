@@ -24,9 +24,9 @@ from stream_sort import (
     Sweeper,
     TableNotFound,
 )
+from stream_sort.aws.clients import make_client
 from stream_sort.model.message import KeyNames
 from stream_sort.settings import Settings
-from stream_sort.stores.dynamodb.connection import make_client
 from stream_sort.stores.dynamodb.tables import TableNames, cursor_table, items_table
 from tests.unit.faulty import Faulty, message, refusal
 

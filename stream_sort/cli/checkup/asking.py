@@ -60,7 +60,7 @@ class Aws:
         """What AWS answers; None if there is no such thing, Unanswered if it does not tell."""
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # as all imports of commands
 
-        from stream_sort.stores.dynamodb.errors import code_of, is_retryable  # noqa: PLC0415
+        from stream_sort.aws.errors import code_of, is_retryable  # noqa: PLC0415
 
         for left in reversed(range(TRIES)):
             try:
@@ -104,7 +104,7 @@ class Aws:
 
 
 def _why(error: Exception, service: str, method: str) -> str:
-    from stream_sort.stores.dynamodb.errors import DENIED_CODES, code_of  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.aws.errors import DENIED_CODES, code_of  # noqa: PLC0415  # as all imports of commands
 
     name = f"{service}:{''.join(part.title() for part in method.split('_'))}"
     if code_of(error) in DENIED_CODES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stream_sort.aws.clients import make_client
 from stream_sort.errors import SettingsError
 from stream_sort.replay.access import PATIENCE, TableAccess
 from stream_sort.replay.archive.due import Ledgers
@@ -13,7 +14,6 @@ from stream_sort.replay.jobs.options import JobParser, add_place, add_running, m
 from stream_sort.replay.selection import Selection
 from stream_sort.stores.dynamodb.archive_marks import DynamoArchiveMarks
 from stream_sort.stores.dynamodb.calls import Calls
-from stream_sort.stores.dynamodb.connection import make_client
 
 if TYPE_CHECKING:
     import argparse

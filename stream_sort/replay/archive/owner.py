@@ -6,12 +6,12 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from stream_sort.aws.clients import make_client
 from stream_sort.errors import ArchiveDamaged, FileMissing, SettingsError, shown
 from stream_sort.replay.access import PATIENCE
 from stream_sort.replay.archive.manifest import LOST, QUEUES
 from stream_sort.replay.files.json_content import value_of
 from stream_sort.stores.dynamodb.calls import Calls
-from stream_sort.stores.dynamodb.connection import make_client
 
 if TYPE_CHECKING:
     from stream_sort.replay.access import TableAccess

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from stream_sort.aws.clients import make_client
 from stream_sort.errors import AccessDenied, StreamSortError, named_error
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 from stream_sort.model.withdrawal import is_kept_aside
@@ -19,7 +20,6 @@ from stream_sort.replay.audit.runs import RunCollector
 from stream_sort.replay.export.lines import KEYS
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
-from stream_sort.stores.dynamodb.connection import make_client
 from stream_sort.stores.dynamodb.values import int_at, is_whole, text_at
 
 if TYPE_CHECKING:

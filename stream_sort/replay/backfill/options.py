@@ -7,6 +7,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.aws.clients import make_client
 from stream_sort.errors import SettingsError
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.backfill.targets.senders import SinkSender, TableSender
@@ -25,7 +26,6 @@ from stream_sort.replay.jobs.options import (
 )
 from stream_sort.replay.selection import Selection
 from stream_sort.settings import Settings
-from stream_sort.stores.dynamodb.connection import make_client
 
 if TYPE_CHECKING:
     import argparse

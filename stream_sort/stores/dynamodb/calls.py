@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
+from stream_sort.aws.errors import is_refusal, is_retryable, translate, unavailable
 from stream_sort.ports.time_limit import seconds_left
-from stream_sort.stores.dynamodb.errors import is_refusal, is_retryable, translate, unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.aws.errors import lacks_index
 from stream_sort.errors import StreamSortError
 from stream_sort.model.activity import SHARES, earliest_hour, hour_of, share_of
 from stream_sort.model.records import Cursor, CursorPage, QueuePage
 from stream_sort.stores.dynamodb import tables
-from stream_sort.stores.dynamodb.errors import lacks_index
 from stream_sort.stores.dynamodb.values import number_at, text_at
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from stream_sort.aws.errors import RETRYABLE_CODES
 from stream_sort.errors import (
     AccessDenied,
     OtherKeys,
@@ -21,7 +22,6 @@ from stream_sort.errors import (
     TableNotFound,
 )
 from stream_sort.stores.dynamodb.calls import PassingFault
-from stream_sort.stores.dynamodb.errors import RETRYABLE_CODES
 from stream_sort.stores.dynamodb.unanswered import Unanswered
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.aws.errors import INVALID, ITEM_TOO_LARGE
 from stream_sort.errors import InvalidMessage, MessageTooLarge, RowDamaged, StoreError, StreamSortError
 from stream_sort.model.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
 from stream_sort.model.records import Cleared, Item, Look, Page
 from stream_sort.stores.dynamodb import tables
-from stream_sort.stores.dynamodb.errors import INVALID, ITEM_TOO_LARGE
 from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_number, is_whole, text_at
 
 if TYPE_CHECKING:

@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ParamValidationError
 
+from stream_sort.aws.errors import (
+    DENIED_CODES,
+    INVALID,
+    ITEM_TOO_LARGE,
+    REFUSED,
+    TRANSIENT_REASONS,
+    code_of,
+    said_of,
+)
 from stream_sort.errors import (
     AccessDenied,
     CredentialsError,
@@ -20,15 +29,6 @@ from stream_sort.errors import (
     TryLater,
 )
 from stream_sort.model.effects import actions_of, name_of
-from stream_sort.stores.dynamodb.errors import (
-    DENIED_CODES,
-    INVALID,
-    ITEM_TOO_LARGE,
-    REFUSED,
-    TRANSIENT_REASONS,
-    code_of,
-    said_of,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

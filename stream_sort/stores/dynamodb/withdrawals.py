@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.aws.errors import REFUSED
 from stream_sort.errors import AccessDenied, StoreError
 from stream_sort.model.message import RESERVED_PREFIX
 from stream_sort.model.withdrawal import Withdrawal, partition_of
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursors import count_is_old
-from stream_sort.stores.dynamodb.errors import REFUSED
 from stream_sort.stores.dynamodb.values import Wire, decode, int_at, text_at
 
 if TYPE_CHECKING:
