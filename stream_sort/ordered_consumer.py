@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from stream_sort.consume.consumer import Consumer, Pace
-from stream_sort.consume.context import Desk, Terms
+from stream_sort.consume.context import ConsumerContext, DeliveryTerms
 from stream_sort.consume.handler import check_handler, no_handler
 from stream_sort.consume.nudger import Nudger
-from stream_sort.consume.registration import Registrar
+from stream_sort.consume.registration import Registration
 from stream_sort.errors import SettingsError, shown
 from stream_sort.model.consumption import check_consumer, check_start
 from stream_sort.settings import PREFIX, ConsumerSettings, Settings
@@ -80,8 +80,8 @@ class OrderedConsumer(Consumer):
         self._sorter = sorter
         self._settings = settings
         self._control = sorter.stores.control(control_table)
-        desk = Desk(
-            terms=Terms(name, batch_size, max_attempts, on_poison == "dead_letter", settings.start),
+        desk = ConsumerContext(
+            terms=DeliveryTerms(name, batch_size, max_attempts, on_poison == "dead_letter", settings.start),
             queues=sorter.queues,
             control=self._control,
             handler=no_handler if handler is None else check_handler(handler),
@@ -89,7 +89,7 @@ class OrderedConsumer(Consumer):
             clock=sorter.clock,
             new_run=lambda: uuid.uuid4().hex,
         )
-        super().__init__(desk, Registrar(self._control, sorter.stores.cursors, sorter.clock, sorter.in_flight), pace)
+        super().__init__(desk, Registration(self._control, sorter.stores.cursors, sorter.clock, sorter.in_flight), pace)
         self._process: Any = None
 
     @classmethod
@@ -176,9 +176,9 @@ class OrderedConsumer(Consumer):
 
     def _wired_process(self) -> Any:
         # Powertools is loaded here: who calls catch_up has no use for it.
-        from stream_sort.aws_lambda.process import Process  # noqa: PLC0415
+        from stream_sort.aws_lambda.process import ProcessStep  # noqa: PLC0415
         from stream_sort.aws_lambda.telemetry import Telemetry  # noqa: PLC0415
         from stream_sort.aws_lambda.wakes import WakeReader  # noqa: PLC0415
 
         reader = WakeReader(self.name, self._sorter.stores.cursor_table, self._sorter.options.keys)
-        return Process(self, reader, Telemetry("process", self._sorter.stores.requests))
+        return ProcessStep(self, reader, Telemetry("process", self._sorter.stores.requests))

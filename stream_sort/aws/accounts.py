@@ -20,7 +20,7 @@ CONNECT_TIMEOUT = 3.0
 
 
 @dataclass(frozen=True)
-class Place:
+class AwsPlace:
     """Where AWS is and who asks; `key` is the access key of a local AWS, which is its secret, too.
 
     `given` is a boto3 session that is used instead of a profile.
@@ -101,7 +101,7 @@ class Place:
         return client
 
 
-def find_stack(name: str | None, place: Place, *, may_be_local: bool) -> tuple[Stack, Place]:
+def find_stack(name: str | None, place: AwsPlace, *, may_be_local: bool) -> tuple[Stack, AwsPlace]:
     """Find the stack of that name, and where it is; without one, or by the name `local`, the local stack if it is up.
 
     Where something says that AWS is meant, it is no local one. LocalStackFailed if `local` is one that died.
@@ -127,7 +127,7 @@ def find_stack(name: str | None, place: Place, *, may_be_local: bool) -> tuple[S
         raise type(error)(f"{error} ({hint})") from error
 
 
-def _hint(name: str, place: Place) -> str:
+def _hint(name: str, place: AwsPlace) -> str:
     """Say how to mean the local stack, where a name was looked for in AWS and not found; empty if nobody would."""
     if name == LOCAL:
         return f"no local stack is up; start one{_in_checkout()}: {program()} local up"
@@ -142,7 +142,7 @@ def named_stack(  # noqa: PLR0913  # each is a keyword of from_stack
     endpoint_url: str | None = None,
     session: Any = None,
     client: Any = None,
-) -> tuple[Stack, Place]:
+) -> tuple[Stack, AwsPlace]:
     """Find the stack that a program names, and where it is; the region of `client` is that of its stack."""
     if not isinstance(name, str) or not name:
         raise SettingsError(f"{shown(name)} must be the name of a stack, or 'local' for the local one")
@@ -154,7 +154,7 @@ def named_stack(  # noqa: PLR0913  # each is a keyword of from_stack
     if client is not None:
         # Whether it is one is checked by whoever uses it.
         region = region or getattr(getattr(client, "meta", None), "region_name", None)
-    place = Place(profile, region, endpoint_url, given=session, spelling=KEYWORDS)
+    place = AwsPlace(profile, region, endpoint_url, given=session, spelling=KEYWORDS)
     try:
         return find_stack(name, place, may_be_local=not is_aws)
     finally:

@@ -35,7 +35,7 @@ from stream_sort.errors import (
 )
 
 if TYPE_CHECKING:
-    from stream_sort.stores.dynamodb.calls import Target
+    from stream_sort.stores.dynamodb.calls import CallTarget
 
 RETRYABLE_CODES = frozenset(
     {
@@ -149,7 +149,7 @@ def is_retryable(error: Exception) -> bool:
     return isinstance(error, HTTPClientError | NoConnectionError)
 
 
-def unavailable(problem: object, target: Target, *, seconds: float, tries: int) -> StoreUnavailable:
+def unavailable(problem: object, target: CallTarget, *, seconds: float, tries: int) -> StoreUnavailable:
     """The error of a call that did not succeed before its deadline."""
     text = (
         f"{target.operation} on table {target.table!r} did not succeed in {seconds:.1f} s and {tries} tries: {problem}"
@@ -171,7 +171,7 @@ def lacks_index(error: BaseException | None) -> bool:
     return said_of(error).startswith((NO_INDEX, INDEX_IS_BEING_MADE))
 
 
-def _denial(code: str, target: Target) -> str:
+def _denial(code: str, target: CallTarget) -> str:
     """What is not allowed, and who has to allow it."""
     if code == NO_USE_OF_KEY:
         key = f"the KMS key of table {target.table!r}"
@@ -180,7 +180,7 @@ def _denial(code: str, target: Target) -> str:
     return f"not allowed to call {called}; add it to the policy of the role that runs this"
 
 
-def translate(error: ClientError | BotoCoreError, target: Target) -> StreamSortError:
+def translate(error: ClientError | BotoCoreError, target: CallTarget) -> StreamSortError:
     """Our error for one that no retry will cure."""
     operation, table = target.operation, target.table
     code, said = code_of(error), said_of(error)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws_lambda import telemetry as names
 from stream_sort.aws_lambda.clock import time_left_of
 from stream_sort.aws_lambda.http_api import answer_request
-from stream_sort.aws_lambda.parcels import Parcel, parcels_of
+from stream_sort.aws_lambda.parcels import RecordParcel, parcels_of
 from stream_sort.aws_lambda.receipts import Receipts, is_own_fault, put, told
 from stream_sort.aws_lambda.shapes import Shape, messages_in, shape_of
 from stream_sort.errors import CursorLost, InternalError, InvalidInput, RowDamaged, SequenceConflict, StreamSortError
@@ -134,7 +134,7 @@ class Enqueue:
         for error in sorted(failures, key=is_own_fault):
             raise error
 
-    def _deliver(self, parcels: list[Parcel], context: Any) -> dict[str, StreamSortError]:
+    def _deliver(self, parcels: list[RecordParcel], context: Any) -> dict[str, StreamSortError]:
         """Put the messages of all parcels at once; the failure of each parcel that has one, by its name."""
         receipts = self._put(context, [message for parcel in parcels for message in parcel.messages])
         failures: dict[str, StreamSortError] = {}

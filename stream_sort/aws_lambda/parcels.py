@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class RecordParcel:
     """What one record carried: messages, or the error that kept them from being read.
 
     `name` is what its source calls it: a message id, a sequence number.
@@ -27,7 +27,7 @@ class Parcel:
     error: InvalidInput | None = None
 
 
-def parcels_of(event: dict[str, Any], shape: Shape, keys: KeyNames) -> list[Parcel]:
+def parcels_of(event: dict[str, Any], shape: Shape, keys: KeyNames) -> list[RecordParcel]:
     """The parcels of an event, in its order; one that cannot be read keeps no other from being read."""
     records = [event] if shape is Shape.EVENTBRIDGE else event["Records"]
     return [_parcel(record, shape, keys) for record in records]
@@ -46,12 +46,12 @@ def from_base64(text: str) -> bytes:
         raise InvalidInput("not base64 text") from None
 
 
-def _parcel(record: dict[str, Any], shape: Shape, keys: KeyNames) -> Parcel:
+def _parcel(record: dict[str, Any], shape: Shape, keys: KeyNames) -> RecordParcel:
     name = _name(record, shape)
     try:
-        return Parcel(name, _messages(_document(record, shape), keys))
+        return RecordParcel(name, _messages(_document(record, shape), keys))
     except InvalidInput as error:
-        return Parcel(name, error=error)
+        return RecordParcel(name, error=error)
 
 
 def _name(record: dict[str, Any], shape: Shape) -> str:

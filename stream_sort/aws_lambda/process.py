@@ -16,7 +16,7 @@ from stream_sort.aws_lambda.wakes import batch_response, comes_again
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from stream_sort.aws_lambda.redrives import Wanted
+    from stream_sort.aws_lambda.redrives import RedriveRequest
     from stream_sort.aws_lambda.telemetry import Telemetry
     from stream_sort.aws_lambda.wakes import WakeReader, Wakes
     from stream_sort.model.consumption import Served, Wake
@@ -41,7 +41,7 @@ class Woken(Redriving, Protocol):
         """Serve the queues that wakes name."""
 
 
-class Process:
+class ProcessStep:
     """Serves the queues that an event names.
 
     A queue that fails is parked and holds up no other one, and no shard. Only if its failure cannot be recorded is the
@@ -63,7 +63,7 @@ class Process:
                 return self._redrive(wanted, context)
             return self._serve(self._reader.read(event), context)
 
-    def _redrive(self, wanted: Wanted, context: Any) -> dict[str, Any]:
+    def _redrive(self, wanted: RedriveRequest, context: Any) -> dict[str, Any]:
         """Who asks gets the answer: nothing is to be sent again."""
         done = redrive(self._consumer, wanted, time_left_of(context))
         if done.delivered:

@@ -18,7 +18,7 @@ Outcome = Status | StreamSortError
 LONGEST_CLAIM = 100
 
 
-class Place(TypedDict):
+class MessagePlace(TypedDict):
     """Where a message belongs: all that is told of it."""
 
     queue: str
@@ -76,7 +76,7 @@ class Receipts:
             f"The first error: {first}"
         )
 
-    def places(self, messages: Iterable[dict[str, Any]]) -> list[Place]:
+    def places(self, messages: Iterable[dict[str, Any]]) -> list[MessagePlace]:
         """Where messages belong."""
         return [{"queue": message[self._keys.queue], "seq": message[self._keys.seq]} for message in messages]
 

@@ -38,7 +38,7 @@ class Redriving(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RedriveRequest:
     """What is to be redriven: a queue, or one seq of it; all parked queues if none is named."""
 
     queue: str | None = None
@@ -65,21 +65,21 @@ class Redriven:
         }
 
 
-def wanted_by(event: object) -> Wanted | None:
+def wanted_by(event: object) -> RedriveRequest | None:
     """What an event wants to be redriven; None if it is an event of another kind. InvalidInput for what cannot be."""
     if not isinstance(event, dict) or MARK not in event:
         return None
     wanted = event[MARK]
     if event.keys() == {MARK} and wanted == ALL_PARKED:
-        return Wanted()
+        return RedriveRequest()
     named = wanted.keys() if isinstance(wanted, dict) else set()
     if event.keys() != {MARK} or "queue" not in named or not named <= {"queue", "seq"}:
         raise InvalidInput(f"a redrive of an unknown shape: {shown(event, 200)}; it is {SHAPES}")
     seq = wanted.get("seq")
-    return Wanted(check_queue(wanted["queue"]), None if seq is None else check_seq(seq))
+    return RedriveRequest(check_queue(wanted["queue"]), None if seq is None else check_seq(seq))
 
 
-def redrive(consumer: Redriving, wanted: Wanted, time_left: Callable[[], float] | None) -> Redriven:
+def redrive(consumer: Redriving, wanted: RedriveRequest, time_left: Callable[[], float] | None) -> Redriven:
     """Redrive what is wanted, as far as the time goes; NotParked if a queue was named that needs none."""
     done = Redriven()
     if wanted.queue is not None:

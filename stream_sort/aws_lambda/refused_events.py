@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.http_api import request_body
-from stream_sort.aws_lambda.parcels import Parcel, parcels_of, read_body
+from stream_sort.aws_lambda.parcels import RecordParcel, parcels_of, read_body
 from stream_sort.aws_lambda.shapes import Shape, is_message, messages_in, shape_of
 from stream_sort.errors import InvalidInput, InvalidMessage
 from stream_sort.formats.json_text import loads
@@ -63,7 +63,7 @@ class RefusedEvent:
 
     wrapping: Wrapping
     reason: str
-    parcels: tuple[Parcel, ...] = ()
+    parcels: tuple[RecordParcel, ...] = ()
     place: StreamPlace | None = None
 
     @property
@@ -95,7 +95,7 @@ def unwrap(body: str, attributes: Mapping[str, str], keys: KeyNames) -> RefusedE
     try:
         document = loads(body)
     except InvalidInput as error:
-        return RefusedEvent(Wrapping.BODY, why, (Parcel("body", error=error),))
+        return RefusedEvent(Wrapping.BODY, why, (RecordParcel("body", error=error),))
     if not is_message(document, keys):
         if _is_invocation_record(document):
             return _invocation(document, keys)
@@ -103,9 +103,9 @@ def unwrap(body: str, attributes: Mapping[str, str], keys: KeyNames) -> RefusedE
             # As a function's own dead-letter queue gets it.
             return RefusedEvent(Wrapping.EVENT, why, _parcels(document, keys))
     try:
-        return RefusedEvent(Wrapping.BODY, why, (Parcel("body", read_body(body, keys)),))
+        return RefusedEvent(Wrapping.BODY, why, (RecordParcel("body", read_body(body, keys)),))
     except InvalidInput as error:
-        return RefusedEvent(Wrapping.BODY, why, (Parcel("body", error=error),))
+        return RefusedEvent(Wrapping.BODY, why, (RecordParcel("body", error=error),))
 
 
 def kinesis_event(stream: str, shard: str, records: list[tuple[str, bytes]]) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _invocation(document: dict[str, Any], keys: KeyNames) -> RefusedEvent:
     info = next((document[name] for name in BATCHES if isinstance(document.get(name), dict)), None)
     if info is None:
         if "requestPayload" not in document:
-            return RefusedEvent(Wrapping.EVENT, reason, (Parcel("event", error=InvalidInput(LEFT_OUT)),))
+            return RefusedEvent(Wrapping.EVENT, reason, (RecordParcel("event", error=InvalidInput(LEFT_OUT)),))
         return RefusedEvent(Wrapping.EVENT, reason, _parcels(document["requestPayload"], keys))
     if "payload" not in document:
         told = [str(info.get(name, "")) for name in ("shardId", "startSequenceNumber", "endSequenceNumber")]
@@ -162,11 +162,11 @@ def _invocation(document: dict[str, Any], keys: KeyNames) -> RefusedEvent:
         # S3 gets the event as text.
         event = loads(payload) if isinstance(payload, str) else payload
     except InvalidInput as error:
-        return RefusedEvent(Wrapping.BATCH, reason, (Parcel("batch", error=error),))
+        return RefusedEvent(Wrapping.BATCH, reason, (RecordParcel("batch", error=error),))
     return RefusedEvent(Wrapping.BATCH, reason, _parcels(event, keys))
 
 
-def _parcels(event: Any, keys: KeyNames) -> tuple[Parcel, ...]:
+def _parcels(event: Any, keys: KeyNames) -> tuple[RecordParcel, ...]:
     """Return what `enqueue` would have stored of an event."""
     try:
         shape = shape_of(event, keys)
@@ -174,15 +174,15 @@ def _parcels(event: Any, keys: KeyNames) -> tuple[Parcel, ...]:
             case Shape.SQS | Shape.KINESIS | Shape.SNS | Shape.EVENTBRIDGE:
                 return tuple(parcels_of(event, shape, keys))
             case Shape.MESSAGE:
-                return (Parcel("event", [event]),)
+                return (RecordParcel("event", [event]),)
             case Shape.MESSAGES:
-                return (Parcel("event", messages_in(event)),)
+                return (RecordParcel("event", messages_in(event)),)
             case Shape.HTTP | Shape.REST:
-                return (Parcel("event", read_body(request_body(event), keys)),)
+                return (RecordParcel("event", read_body(request_body(event), keys)),)
             case _:
-                return (Parcel("event", error=InvalidInput(f"enqueue does not take {shape}")),)
+                return (RecordParcel("event", error=InvalidInput(f"enqueue does not take {shape}")),)
     except InvalidInput as error:
-        return (Parcel("event", error=error),)
+        return (RecordParcel("event", error=error),)
 
 
 def _noted(attributes: Mapping[str, str]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stream_sort.aws_lambda.sweep import SweepStep
-from stream_sort.consume.registration import Registrar
+from stream_sort.consume.registration import Registration
 from stream_sort.model.consumption import check_start
 from stream_sort.settings import ConsumerSettings
-from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.lag_watch import LagWatch
 from stream_sort.upkeep.sweeper import Sweeper
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ def scheduled_sweep(sorter: Sorter, telemetry: Telemetry) -> SweepStep:
     settings = ConsumerSettings.from_env()
     start = check_start(settings.start)
     control, cursors = sorter.stores.control(settings.control_table), sorter.stores.cursors
-    registrar = Registrar(control, cursors, sorter.clock, sorter.in_flight)
-    watcher = Watcher(control, cursors)
+    registrar = Registration(control, cursors, sorter.clock, sorter.in_flight)
+    watcher = LagWatch(control, cursors)
 
     def register() -> None:
         registrar.introduce(settings.consumer, start)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stream_sort.aws_lambda.telemetry import Telemetry
     from stream_sort.errors import StreamSortError
     from stream_sort.model.gaps import GapEvent
-    from stream_sort.upkeep.lag_watch import Watcher
+    from stream_sort.upkeep.lag_watch import LagWatch
     from stream_sort.upkeep.sweeper import Sweep, Sweeper
 
 # So many gaps of one queue have a line of their own in the log of one sweep.
@@ -29,7 +29,7 @@ class SweepStep:
     `register` makes the stack's own consumer known, so that it is watched over from the first day.
     """
 
-    def __init__(self, sweeper: Sweeper, watcher: Watcher, register: Callable[[], None], telemetry: Telemetry) -> None:
+    def __init__(self, sweeper: Sweeper, watcher: LagWatch, register: Callable[[], None], telemetry: Telemetry) -> None:
         self._sweeper = sweeper
         self._watcher = watcher
         self._register = register

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.aws.accounts import Place, find_stack, local_hint
+from stream_sort.aws.accounts import AwsPlace, find_stack, local_hint
 from stream_sort.aws.stacks import OUTPUTS, Stack
 from stream_sort.cli.output import plain_errors, shell_word
 from stream_sort.errors import CursorLost, InvalidInput, QueueNotFound, SettingsError, StreamSortError
@@ -39,7 +39,7 @@ class Connection:
     """The tables, keys and functions that a command works on. Clients are made when they are needed."""
 
     settings: Settings
-    place: Place
+    place: AwsPlace
     control: str | None = None
     consumer_name: str = DEFAULT_CONSUMER
     stack: Stack = field(default_factory=Stack)
@@ -148,7 +148,7 @@ def connect(  # noqa: PLR0913  # each is an option
         "CONSUMER": consumer,
     }
     given = variables() | {PREFIX + name: value for name, value in options.items() if value}
-    place = Place(profile, region, endpoint_url)
+    place = AwsPlace(profile, region, endpoint_url)
     elsewhere = {"--profile": profile, "--region": region, "--endpoint-url": endpoint_url}
     elsewhere |= {_source(name): given.get(PREFIX + name) for name in OUTPUTS}
     try:
@@ -159,7 +159,7 @@ def connect(  # noqa: PLR0913  # each is an option
         raise
 
 
-def _connection(stack: Stack, place: Place, given: Mapping[str, str], elsewhere: Sequence[str]) -> Connection:
+def _connection(stack: Stack, place: AwsPlace, given: Mapping[str, str], elsewhere: Sequence[str]) -> Connection:
     known = stack.variables() | dict(given)
     for name in ("ITEMS_TABLE", "CURSOR_TABLE"):
         if PREFIX + name not in known:

@@ -42,7 +42,7 @@ Force = Annotated[bool, typer.Option("--force", help="Even while the consumer is
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ConsumerSummary:
     """One consumer over all queues. `behind` is in how many it lags; times are seconds since the epoch.
 
     `retired_at` is when it was retired, None if it is not.
@@ -202,11 +202,11 @@ def trim(  # noqa: PLR0913  # each is an option
         say(f"queue {queue}: {counted(deleted, 'message')} deleted")
 
 
-def _reader(connection: Connection, one: Subscription, rows: list[Cursor]) -> Reader:
+def _reader(connection: Connection, one: Subscription, rows: list[Cursor]) -> ConsumerSummary:
     control = connection.sorter.stores.control(connection.control_table)
     there = control.checkpoints(one.name, [row.queue for row in rows]) if rows else {}
     lags = [lag_of(row, one, there.get(row.queue)) for row in rows]
-    return Reader(
+    return ConsumerSummary(
         consumer=one.name,
         start=one.start,
         since=one.since,
@@ -220,7 +220,7 @@ def _reader(connection: Connection, one: Subscription, rows: list[Cursor]) -> Re
     )
 
 
-def _cells(one: Reader) -> tuple[str | int | Styled, ...]:
+def _cells(one: ConsumerSummary) -> tuple[str | int | Styled, ...]:
     parked, dead = (Styled(f"{count:,}", "red" if count else "") for count in (one.parked, one.dead))
     times = moment(one.since), moment(one.committed_at)
     name = one.consumer if one.retired_at is None else f"{one.consumer} (retired)"

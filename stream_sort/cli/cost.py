@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stream_sort.cli.costing.model import Load, monthly
-from stream_sort.cli.costing.prices import AS_OF, MILLION, PRICES, REGION, Terms, bill, prices_of
+from stream_sort.cli.costing.prices import AS_OF, MILLION, PRICES, REGION, StackTerms, bill, prices_of
 from stream_sort.cli.costing.work import Work
 from stream_sort.cli.moments import amount_in
 from stream_sort.cli.output import Json, plain_errors, print_json, say, show_table
@@ -29,7 +29,7 @@ SCALES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9}
 MOST = 1e15
 
 
-class Source(StrEnum):
+class MessageSource(StrEnum):
     """Where messages come from."""
 
     SQS = "sqs"
@@ -60,7 +60,7 @@ def cost(  # noqa: PLR0913  # each is an option
     batch_size: Annotated[int, typer.Option(metavar="N", help="Messages a consumer gets at once.")] = 100,
     sweep_minutes: Annotated[str, typer.Option(metavar="N", help="Minutes between two sweeps, or 5m, 1h.")] = "1",
     keep_days: Annotated[str, typer.Option(metavar="DAYS", help="Days until messages are trimmed, or 36h, 7d.")] = "30",
-    source: Annotated[Source, typer.Option(help="Where messages come from.")] = Source.SQS,
+    source: Annotated[MessageSource, typer.Option(help="Where messages come from.")] = MessageSource.SQS,
     sink: Annotated[Sink, typer.Option(help="Where process hands them; none is a handler of yours.")] = Sink.SQS_FIFO,
     memory: Annotated[int, typer.Option(metavar="MB", help="Memory of each function.")] = 512,
     request_ms: Annotated[str, typer.Option(metavar="MS", help="Time of one request, with all around it.")] = "10",
@@ -81,7 +81,7 @@ def cost(  # noqa: PLR0913  # each is an option
         )
         days = amount_in(DAY, keep_days, "--keep-days")
         request = amount_in(MILLISECOND, request_ms, "--request-ms")
-        terms = Terms(source is Source.SQS, sink is Sink.SQS_FIFO, days, memory, request)
+        terms = StackTerms(source is MessageSource.SQS, sink is Sink.SQS_FIFO, days, memory, request)
         lines = bill(load, terms, prices_of(price or [], prices))
         if as_json:
             print_json(_facts(load, terms, lines))
@@ -108,7 +108,7 @@ def _minutes(text: str) -> int:
     return int(minutes)
 
 
-def _facts(load: Load, terms: Terms, lines: list[Line]) -> dict[str, Any]:
+def _facts(load: Load, terms: StackTerms, lines: list[Line]) -> dict[str, Any]:
     steps = monthly(load)
     total = sum(line.usd for line in lines)
     return {

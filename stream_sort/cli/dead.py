@@ -8,7 +8,7 @@ import typer
 
 from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, moment
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, check_no_consumers, chosen
+from stream_sort.cli.letters import FailedMessages, Function, Queue, Reason, Seq, check_no_consumers, chosen
 from stream_sort.cli.output import Json, Yes, json_line, print_json, say
 from stream_sort.cli.overview import cursor_rows
 from stream_sort.cli.tables import tabled
@@ -52,7 +52,7 @@ def list_dead(
         found, noun = list(_discarded(connection, choice)), DISCARDED
     else:
         found, noun = chosen(connection.consumer().dead_letters(), choice), NOUN
-    Desk(connection, noun, as_json=as_json).show(found, choice.queues)
+    FailedMessages(connection, noun, as_json=as_json).show(found, choice.queues)
 
 
 @app.command()
@@ -66,7 +66,7 @@ def show(connection: Connection, queue: Queue, seq: Seq, *, as_json: Json = Fals
     slot = connection.sorter.slot(queue, seq)
     message = None if slot is None else slot.document
     if as_json:
-        print_json(Desk(connection, NOUN).told(letter) | {"message": message})
+        print_json(FailedMessages(connection, NOUN).told(letter) | {"message": message})
         return
     fate = f"dead for consumer {connection.consumer_name} since {moment(letter.since)}"
     if letter.discarded is not None:
@@ -97,7 +97,7 @@ def redrive(  # noqa: PLR0913  # each is an option
     Example: stream-sort dead redrive ada 7 --stack orders --yes
     """
     choice = Choice.of([queue] if queue else None, match, everything=everything)
-    Desk(connection, NOUN, yes=yes, as_json=as_json).redrive(_letters(connection, choice, seq), function)
+    FailedMessages(connection, NOUN, yes=yes, as_json=as_json).redrive(_letters(connection, choice, seq), function)
 
 
 @app.command()
@@ -120,7 +120,7 @@ def discard(  # noqa: PLR0913  # each is an option
     Example: stream-sort dead discard ada 7 --reason 'no such account' --yes
     """
     choice = Choice.of([queue] if queue else None, match, everything=everything)
-    Desk(connection, NOUN, yes=yes, as_json=as_json).discard(_letters(connection, choice, seq), reason)
+    FailedMessages(connection, NOUN, yes=yes, as_json=as_json).discard(_letters(connection, choice, seq), reason)
 
 
 def _letters(connection: Connection, choice: Choice, seq: int | None) -> list[DeadLetter]:

@@ -17,8 +17,8 @@ from stream_sort.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stream_sort.cli.refused import Source
-    from stream_sort.cli.refused_redrive import Tried
+    from stream_sort.cli.refused import RefusedSource
+    from stream_sort.cli.refused_redrive import RefusedTry
 
 HELP = "What could not be stored, from whichever source. What a consumer gave up on: stream-sort dead."
 
@@ -143,7 +143,7 @@ def redrive(  # noqa: PLR0913  # each is an option
             return
         which = some_of(ids) if ids else "all that is kept"
         confirm(f"Redrive {which} in {_names(sources)}. What is stored then is deleted there.", yes)
-        tried: list[Tried] = []
+        tried: list[RefusedTry] = []
         try:
             for some in redrive.try_all(found):
                 tried += some
@@ -188,7 +188,7 @@ def discard(  # noqa: PLR0913  # each is an option
         raise typer.Exit(FAILED)
 
 
-def _discarded(source: Source, one: Kept, *, as_json: bool) -> bool:
+def _discarded(source: RefusedSource, one: Kept, *, as_json: bool) -> bool:
     """Delete one for good, once it is printed: whoever could not print it must not delete it."""
     if not as_json:
         say(f"{one.id}: {one.body}")
@@ -200,8 +200,8 @@ def _discarded(source: Source, one: Kept, *, as_json: bool) -> bool:
 
 
 def _named(
-    connection: Connection, sources: Sequence[Source], ids: Sequence[str], hide: int
-) -> Iterator[tuple[Source, Kept]]:
+    connection: Connection, sources: Sequence[RefusedSource], ids: Sequence[str], hide: int
+) -> Iterator[tuple[RefusedSource, Kept]]:
     """Those of these ids; where one is not there, what is hidden is told, too."""
     hidden = _hidden(sources)
     try:
@@ -211,7 +211,7 @@ def _named(
         raise
 
 
-def _hidden(sources: Sequence[Source]) -> int:
+def _hidden(sources: Sequence[RefusedSource]) -> int:
     return sum(source.elsewhere() for source in sources)
 
 
@@ -240,16 +240,16 @@ def _content(one: Kept) -> list[Any]:
     return one.event.messages
 
 
-def _names(sources: Sequence[Source]) -> str:
+def _names(sources: Sequence[RefusedSource]) -> str:
     return " and ".join(source.name for source in sources)
 
 
-def _tidy(sources: Sequence[Source]) -> None:
+def _tidy(sources: Sequence[RefusedSource]) -> None:
     for source in sources:
         source.tidy()
 
 
-def _show_tried(tried: list[Tried], hidden: int, *, as_json: bool) -> None:
+def _show_tried(tried: list[RefusedTry], hidden: int, *, as_json: bool) -> None:
     """Show what came of it; exit code 1 if something is left."""
     from stream_sort.cli.refused_redrive import LEFT  # noqa: PLC0415  # as all imports of commands
 
@@ -262,7 +262,7 @@ def _show_tried(tried: list[Tried], hidden: int, *, as_json: bool) -> None:
         raise typer.Exit(FAILED)
 
 
-def _show(tried: list[Tried], *, as_json: bool) -> None:
+def _show(tried: list[RefusedTry], *, as_json: bool) -> None:
     if as_json:
         print_json(tried)
         return
@@ -270,6 +270,6 @@ def _show(tried: list[Tried], *, as_json: bool) -> None:
     show_table(columns, map(_row, tried))
 
 
-def _row(one: Tried) -> tuple[str | int | Styled, ...]:
+def _row(one: RefusedTry) -> tuple[str | int | Styled, ...]:
     outcome = Styled(one.outcome, "red" if one.error else "green")
     return one.id, outcome, one.messages, one.accepted, one.duplicates, one.late, one.error

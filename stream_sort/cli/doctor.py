@@ -45,11 +45,11 @@ def doctor(
 
     Example: stream-sort doctor --stack orders
     """
-    from stream_sort.cli.checkup.examination import Terms, examine  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.cli.checkup.examination import CheckupTerms, examine  # noqa: PLC0415  # as all imports of commands
 
     wanted = None if old_gap is None else duration_of(old_gap, "--old-gap")
     usual = float(connection.stack.parameters.get("GapAgeAlarm") or USUAL_GAP_AGE)
-    found = examine(connection, Terms(match or "*", usual if wanted is None else wanted))
+    found = examine(connection, CheckupTerms(match or "*", usual if wanted is None else wanted))
     if as_json:
         print_json({"findings": found.findings, "counts": found.counts})
     else:

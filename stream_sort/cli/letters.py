@@ -40,7 +40,7 @@ Function = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class FailedMessages:
     """Messages of one consumer that failed, and what a command does with them. Nothing is changed unasked."""
 
     connection: Connection

@@ -9,9 +9,9 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.choice import NAMED, counted
-from stream_sort.cli.message_file import ELEMENT, LINE, Entry, problem_of
+from stream_sort.cli.message_file import ELEMENT, LINE, FileEntry, problem_of
 from stream_sort.cli.output import console, tell
-from stream_sort.cli.rejects import Refused, Rejects
+from stream_sort.cli.rejects import RefusedEntry, Rejects
 from stream_sort.errors import StoreUnavailable
 from stream_sort.model.outcomes import Status
 from stream_sort.program import program
@@ -72,14 +72,14 @@ class Loader:
     rejects: Rejects
     loaded: Loaded = field(default_factory=Loaded)
 
-    def load(self, entries: Iterable[Entry], report: Callable[[int], None]) -> None:
+    def load(self, entries: Iterable[FileEntry], report: Callable[[int], None]) -> None:
         """Put them all; `report` hears how many bytes of the file were dealt with.
 
         StoreUnavailable ends it once nothing of a window could be stored: those after it would fare no better.
         Whatever ends it, what was read and cannot be read again is kept with the rejects.
         """
         each = iter(entries)
-        in_hand: list[Entry] = []
+        in_hand: list[FileEntry] = []
         try:
             # The first alone: where nobody answers, it is told at once.
             length = 1
@@ -93,23 +93,25 @@ class Loader:
                 self._keep(in_hand, each)
         self.rejects.end()
 
-    def _take(self, entries: Iterable[Entry], in_hand: list[Entry]) -> bool:
+    def _take(self, entries: Iterable[FileEntry], in_hand: list[FileEntry]) -> bool:
         """Read entries one by one: an interrupt leaves in hand what was read."""
         for entry in entries:
             in_hand.append(self._checked(entry))  # noqa: PERF401  # a list of its own would be lost
         return bool(in_hand)
 
-    def _load(self, window: list[Entry]) -> None:
+    def _load(self, window: list[FileEntry]) -> None:
         refused = self._put([entry for entry in window if not entry.error])
-        bad = [Refused(entry.place, entry.error, entry.document, entry.unit) for entry in window if entry.error]
+        bad = [RefusedEntry(entry.place, entry.error, entry.document, entry.unit) for entry in window if entry.error]
         self.loaded.rejected += len(bad)
         self.rejects.add([*refused, *bad])
 
-    def _keep(self, in_hand: list[Entry], each: Iterator[Entry]) -> None:
+    def _keep(self, in_hand: list[FileEntry], each: Iterator[FileEntry]) -> None:
         """Keep what was read and may not be stored; of an array all was read."""
         is_array = in_hand[0].unit == ELEMENT
         left = [*in_hand, *map(self._checked, each)] if is_array else in_hand
-        self.rejects.add(Refused(entry.place, entry.error or UNDECIDED, entry.document, entry.unit) for entry in left)
+        self.rejects.add(
+            RefusedEntry(entry.place, entry.error or UNDECIDED, entry.document, entry.unit) for entry in left
+        )
         unread = "" if is_array else f"; what follows {LINE} {left[-1].place} was not read"
         tell(
             f"{counted(len(left), 'message')} read but not known to be stored: kept in {self.rejects.path}; to put: "
@@ -121,11 +123,11 @@ class Loader:
         """Say how a run that was stopped goes on; empty if what was read says it."""
         return "" if self.rejects.keeps else "; run it again to go on"
 
-    def _checked(self, entry: Entry) -> Entry:
+    def _checked(self, entry: FileEntry) -> FileEntry:
         problem = entry.error or problem_of(entry.document, self.sorter.options.keys)
         return replace(entry, error=problem) if problem else entry
 
-    def _put(self, window: list[Entry]) -> list[Refused]:
+    def _put(self, window: list[FileEntry]) -> list[RefusedEntry]:
         result = self.sorter.put_many(entry.document for entry in window)
         loaded = self.loaded
         unreachable = [error for _, error in result.rejected if isinstance(error, StoreUnavailable)]
@@ -143,12 +145,12 @@ class Loader:
         pairs = list(zip(window, result.outcomes, strict=True))
         self._name([entry for entry, outcome in pairs if outcome is Status.CONFLICT])
         return [
-            Refused(entry.place, _why(outcome), entry.document, entry.unit)
+            RefusedEntry(entry.place, _why(outcome), entry.document, entry.unit)
             for entry, outcome in pairs
             if outcome is Status.CONFLICT or not isinstance(outcome, Status)
         ]
 
-    def _name(self, conflicts: list[Entry]) -> None:
+    def _name(self, conflicts: list[FileEntry]) -> None:
         keys, known = self.sorter.options.keys, self.loaded.first_conflicts
         for entry in conflicts[: NAMED - len(known)]:
             known.append(Conflict(entry.document[keys.queue], entry.document[keys.seq], entry.place, entry.unit))

@@ -173,11 +173,11 @@ def reset(*, home: Home = None, yes: Yes = False, as_json: Json = False) -> None
     Example: stream-sort local reset --yes
     """
     with plain_errors(STOPPED):
-        from stream_sort.local.record import Record  # noqa: PLC0415  # as all imports of commands
+        from stream_sort.local.record import StackRecord  # noqa: PLC0415  # as all imports of commands
         from stream_sort.local.stack import LocalStack, default_home  # noqa: PLC0415
 
         folder = home or default_home()
-        if Record.load(folder.absolute()) is not None:
+        if StackRecord.load(folder.absolute()) is not None:
             confirm(f"Throw away every message and all state of the local stack in {folder}, and deploy it anew.", yes)
     with plain_errors("Stopped by Ctrl-C; the local stack is down."):
         _print_stack(LocalStack.reset(home, tell), home, as_json=as_json)

@@ -64,9 +64,9 @@ def show_readable(lines: list[LogLine]) -> None:
     """Print a line an event: the user's own stand out, and errors."""
     from rich.text import Text  # noqa: PLC0415  # as all imports of commands
 
-    from stream_sort.local.readable_logs import Kind, readable  # noqa: PLC0415
+    from stream_sort.local.readable_logs import LineKind, readable  # noqa: PLC0415
 
-    styles = {Kind.OWN: "bold", Kind.ERROR: "bold red", Kind.WARNING: "yellow", Kind.NOTE: "dim"}
+    styles = {LineKind.OWN: "bold", LineKind.ERROR: "bold red", LineKind.WARNING: "yellow", LineKind.NOTE: "dim"}
     out = console()
     for event in readable(lines):
         head = f"{_clock(event.at)} {event.step:8} {event.kind.value} "

@@ -30,7 +30,7 @@ SEVERAL_LINES = "; is it a message over several lines? Put it on one line, or in
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """A document and where it stood: on a line, or as which element of an array.
 
     `error` says why there is none. `size` is in bytes of the file.
@@ -68,7 +68,7 @@ def is_file(name: str, path: Path) -> bool:
     return stat.S_ISREG(read.st_mode) and os.path.samestat(read, there)
 
 
-def entries(file: BinaryIO, name: str = "-") -> Iterator[Entry]:
+def entries(file: BinaryIO, name: str = "-") -> Iterator[FileEntry]:
     """All entries of a file: of an array its elements, numbered from 1, else of each line that is not blank."""
     is_first = True
     for number, raw in enumerate(file, 1):
@@ -111,19 +111,19 @@ def is_refusal(document: Any) -> bool:
     return isinstance(document, dict) and any(document.keys() == {unit} | OF_REFUSALS for unit in (LINE, ELEMENT))
 
 
-def _elements(text: bytes, name: str) -> Iterator[Entry]:
+def _elements(text: bytes, name: str) -> Iterator[FileEntry]:
     try:
         documents = loads(text)
     except InvalidInput as error:
         raise InvalidInput(f"{'stdin' if name == '-' else name}: {error}") from None
     share = len(text) // max(1, len(documents))
     for number, document in enumerate(documents, 1):
-        yield Entry(number, document, share, unit=ELEMENT)
+        yield FileEntry(number, document, share, unit=ELEMENT)
 
 
-def _entry(number: int, line: bytes, size: int) -> Entry:
+def _entry(number: int, line: bytes, size: int) -> FileEntry:
     try:
-        return Entry(number, loads(line), size)
+        return FileEntry(number, loads(line), size)
     except InvalidInput as error:
         hint = SEVERAL_LINES if line.startswith(b"{") and not line.endswith(b"}") else ""
-        return Entry(number, line.decode(errors="replace"), size, f"{error}{hint}")
+        return FileEntry(number, line.decode(errors="replace"), size, f"{error}{hint}")

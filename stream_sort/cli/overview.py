@@ -79,7 +79,7 @@ class QueueLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ConsumerProgress:
     """One consumer in all queues: its checkpoints, and how many dead letters it keeps in each."""
 
     checkpoints: Checkpoints
@@ -241,19 +241,19 @@ def _check_table(sorter: Sorter) -> None:
         raise SettingsError(f"{told}; check --cursor-table, --queue-key and --seq-key{why}") from error
 
 
-def _progress(control: ControlStore, consumer: str, queues: list[str]) -> Progress:
+def _progress(control: ControlStore, consumer: str, queues: list[str]) -> ConsumerProgress:
     checkpoints = control.readable_checkpoints(consumer, queues)
     page = control.dead_letters(consumer)
     dead = Counter(letter.queue for letter in page.letters)
     while page.next is not None:
         page = control.dead_letters(consumer, page.next)
         dead.update(letter.queue for letter in page.letters)
-    return Progress(checkpoints, dead)
+    return ConsumerProgress(checkpoints, dead)
 
 
 def _look_at(  # noqa: PLR0913  # all that is known when a row is looked at
     sorter: Sorter,
-    found: Mapping[Subscription, Progress],
+    found: Mapping[Subscription, ConsumerProgress],
     settled: Mapping[str, Settled],
     now: float,
     row: Cursor,
@@ -277,7 +277,7 @@ def _damaged_line(sorter: Sorter, queue: str, error: StreamSortError) -> QueueLi
     return QueueLine(queue, first - 1, first, sorter.options.gap_policy, None, error=str(error))
 
 
-def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, Progress], now: float) -> QueueLine:
+def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, ConsumerProgress], now: float) -> QueueLine:
     there = {consumer: progress.checkpoint(row.queue) for consumer, progress in found.items()}
     since = row.gap_since
     return QueueLine(

@@ -6,7 +6,7 @@ import typer
 
 from stream_sort.cli.choice import Choice, Everything, Match, Queues
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.letters import Desk, Function, Queue, Reason, Seq, check_no_consumers, chosen
+from stream_sort.cli.letters import FailedMessages, Function, Queue, Reason, Seq, check_no_consumers, chosen
 from stream_sort.cli.output import Json, Yes, tell
 from stream_sort.cli.tables import tabled
 from stream_sort.errors import NotParked
@@ -27,7 +27,7 @@ def list_parked(connection: Connection, queues: Queues = None, *, match: Match =
     """
     choice = Choice.to_look_at(queues, match)
     found = chosen(connection.consumer().parked(), choice)
-    Desk(connection, NOUN, as_json=as_json).show(found, choice.queues)
+    FailedMessages(connection, NOUN, as_json=as_json).show(found, choice.queues)
 
 
 @app.command()
@@ -55,7 +55,7 @@ def redrive(  # noqa: PLR0913  # each is an option
         found = [one for queue in choice.queues if (one := _parked_still(connection, queue))]
     else:
         found = chosen(connection.consumer().parked(), choice)
-    Desk(connection, NOUN, yes=yes, as_json=as_json).redrive(found, function)
+    FailedMessages(connection, NOUN, yes=yes, as_json=as_json).redrive(found, function)
 
 
 @app.command()
@@ -70,7 +70,7 @@ def discard(  # noqa: PLR0913  # each is an option
     Example: stream-sort parked discard ada 7 --reason 'no such account' --yes
     """
     found = _parked(connection, queue, seq)
-    Desk(connection, NOUN, yes=yes, as_json=as_json).discard([found], reason)
+    FailedMessages(connection, NOUN, yes=yes, as_json=as_json).discard([found], reason)
 
 
 def _parked_still(connection: Connection, queue: str) -> Parked | None:

@@ -35,7 +35,7 @@ Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")
 New = Annotated[bool, typer.Option("--new", help="Also a queue in which nothing is stored yet.")]
 
 
-class Outcome(NamedTuple):
+class QueueOutcome(NamedTuple):
     """What came of one queue, for people and for programs."""
 
     text: str
@@ -182,9 +182,9 @@ def nudge(  # noqa: PLR0913  # each is an option
     """
 
     @leading_here(connection)
-    def touch(name: str) -> Outcome:
+    def touch(name: str) -> QueueOutcome:
         connection.sorter.nudge(name)
-        return Outcome("nudged", {"nudged": True})
+        return QueueOutcome("nudged", {"nudged": True})
 
     names = _chosen(connection, Choice.of(queues, match, everything=everything))
     confirm(f"{some_of(names)}: touch the cursor row", yes)
@@ -206,18 +206,18 @@ def advance(  # noqa: PLR0913  # each is an option
     """
 
     @leading_here(connection)
-    def free(name: str) -> Outcome:
+    def free(name: str) -> QueueOutcome:
         done = connection.sorter.advance(name)
         released = released_by(connection.sorter, done)
         facts = {"released": len(done), "messages": released.messages, "position": done.new}
-        return Outcome(f"{released}; position {done.new}", facts)
+        return QueueOutcome(f"{released}; position {done.new}", facts)
 
     names = _chosen(connection, Choice.of(queues, match, everything=everything))
     confirm(f"{some_of(names)}: release what is contiguous", yes)
     _each(names, free, as_json=as_json)
 
 
-def _each(names: list[str], act: Callable[[str], Outcome], *, as_json: bool) -> None:
+def _each(names: list[str], act: Callable[[str], QueueOutcome], *, as_json: bool) -> None:
     """Do one after the other, and say what came of each as it comes; a queue's own error keeps no other one back."""
     told: dict[str, dict[str, Any]] = {}
     failed = 0

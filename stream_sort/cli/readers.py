@@ -23,7 +23,7 @@ UP_TO_DATE, WORKING, WOKEN, STUCK, PARKED = "up to date", "working", "woken", "s
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class QueueReader:
     """One consumer in one queue. Times are seconds since the epoch.
 
     `state` is "up to date", "working", "woken" (what is due was released a moment ago), "stuck" or "parked". `due` is
@@ -44,7 +44,9 @@ class Reader:
     began_at: float | None = None
 
 
-def readers_of(connection: Connection, state: QueueState, unreadable: dict[str, StreamSortError]) -> Iterator[Reader]:
+def readers_of(
+    connection: Connection, state: QueueState, unreadable: dict[str, StreamSortError]
+) -> Iterator[QueueReader]:
     """Look at each consumer of a queue, by name; one more read for each that is behind.
 
     Those whose registrations cannot be read are noted in `unreadable`.
@@ -63,7 +65,7 @@ def readers_of(connection: Connection, state: QueueState, unreadable: dict[str, 
         at = None if there is None else there.committed_at
         # The row of a consumer that begins has the time at which it was made.
         began_at, committed_at = (at, None) if there is not None and there.version == 0 else (None, at)
-        yield Reader(
+        yield QueueReader(
             consumer.name,
             None if there is None else there.seq,
             lag,

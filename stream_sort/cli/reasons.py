@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.cli.connection import Connection
-    from stream_sort.cli.readers import Reader
+    from stream_sort.cli.readers import QueueReader
     from stream_sort.errors import StreamSortError
     from stream_sort.model.consumption import DeadLetter, Parked
     from stream_sort.model.outcomes import QueueState
@@ -31,7 +31,7 @@ class Reason:
     """All that is known of a queue."""
 
     state: QueueState
-    consumers: list[Reader]
+    consumers: list[QueueReader]
     sentences: list[str]
     commands: list[str]
 
@@ -181,7 +181,7 @@ def _search(connection: Connection, state: QueueState) -> Iterator[str]:
         yield f"Open the queue at seq {first} only if its producer begins there: what is lower is refused then."
 
 
-def _consumption(reader: Reader, first_seq: int, now: float) -> Iterator[str]:
+def _consumption(reader: QueueReader, first_seq: int, now: float) -> Iterator[str]:
     who = f"Consumer {reader.name!r}"
     at = "has not begun here" if reader.checkpoint is None else f"has done all through seq {reader.checkpoint}"
     if reader.checkpoint is not None and reader.checkpoint < first_seq:
@@ -197,7 +197,7 @@ def _consumption(reader: Reader, first_seq: int, now: float) -> Iterator[str]:
         yield f"{who} keeps {counted(len(reader.dead_letters), 'dead letter')}: {_places(reader.dead_letters)}."
 
 
-def _activity(reader: Reader, due_since: float, now: float) -> str:
+def _activity(reader: QueueReader, due_since: float, now: float) -> str:
     """Tell a consumer that is behind and works from one that is stuck."""
     committed = None if reader.committed_at is None else age(max(0.0, now - reader.committed_at))
     if reader.state == WORKING:
@@ -233,7 +233,7 @@ def _places(letters: list[DeadLetter]) -> str:
     return f"seq {first}" + (", ..." if len(letters) > SHOWN else "")
 
 
-def _commands(connection: Connection, state: QueueState, readers: list[Reader]) -> Iterator[str]:
+def _commands(connection: Connection, state: QueueState, readers: list[QueueReader]) -> Iterator[str]:
     if state.gaps:
         if length(state.gaps[0]) <= MAX_GAP:
             # Behind a longer gap the message is likely a mistake: nobody is led to open the queue there, for good.

@@ -31,7 +31,7 @@ BY_US, BY_OTHERS = "this redrive", "another run"
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class RedriveTry:
     """The result of one try. "left": one before it in its queue failed, and nothing overtakes.
 
     `by` says who delivered it: this redrive, or another run that was faster; `delivered` counts what this one did.
@@ -61,22 +61,22 @@ class Redriver:
         control = connection.sorter.stores.control(connection.control_table)
         return cls(connection.client("lambda", read_timeout=LONGEST_RUN), name, connection.consumer(), control)
 
-    def redrive(self, stuck: Iterable[Parked | DeadLetter]) -> list[Tried]:
+    def redrive(self, stuck: Iterable[Parked | DeadLetter]) -> list[RedriveTry]:
         """Try each at its own place; the first that fails in a queue ends that queue."""
-        done: list[Tried] = []
+        done: list[RedriveTry] = []
         failed: set[str] = set()
         for one in stuck:
-            tried = Tried(one.queue, one.seq, LEFT) if one.queue in failed else self._try(one)
+            tried = RedriveTry(one.queue, one.seq, LEFT) if one.queue in failed else self._try(one)
             if tried.outcome == FAILED_AGAIN:
                 failed.add(one.queue)
             done.append(tried)
         return done
 
-    def _try(self, one: Parked | DeadLetter) -> Tried:
+    def _try(self, one: Parked | DeadLetter) -> RedriveTry:
         tried = self._ask(one)
         return tried if tried.outcome == DELIVERED else self._as_it_stands(tried, was_dead=isinstance(one, DeadLetter))
 
-    def _as_it_stands(self, tried: Tried, *, was_dead: bool) -> Tried:
+    def _as_it_stands(self, tried: RedriveTry, *, was_dead: bool) -> RedriveTry:
         """Return what the tables say of a message that this redrive did not deliver.
 
         A dead letter that is gone was delivered. A row that an earlier version wrote does not tell what it passed over.
@@ -96,22 +96,22 @@ class Redriver:
             told = f"not parked any more: consumer {self.consumer.name} {stands}; whether it was delivered is not known"
         return replace(tried, outcome=FREED, error=told)
 
-    def _ask(self, one: Parked | DeadLetter) -> Tried:
+    def _ask(self, one: Parked | DeadLetter) -> RedriveTry:
         try:
             answer = self._invoke({"redrive": {"queue": one.queue, "seq": one.seq}})
         except FunctionFailed as error:
             if error.kind != "NotParked":
                 # Perhaps this message only: it may have run out of time, or of memory.
-                return Tried(one.queue, one.seq, FAILED_AGAIN, error=str(error))
+                return RedriveTry(one.queue, one.seq, FAILED_AGAIN, error=str(error))
             # Somebody else freed it meanwhile, or the function is another consumer's: its words tell.
-            return Tried(one.queue, one.seq, FREED, error=error.said)
+            return RedriveTry(one.queue, one.seq, FREED, error=error.said)
         match answer:
             case {"delivered": int(delivered), "errors": []}:
-                return Tried(one.queue, one.seq, DELIVERED, delivered, by=BY_US)
+                return RedriveTry(one.queue, one.seq, DELIVERED, delivered, by=BY_US)
             case {"delivered": int(delivered), "errors": [{"error": error}, *_]}:
-                return Tried(one.queue, one.seq, FAILED_AGAIN, delivered, str(error))
+                return RedriveTry(one.queue, one.seq, FAILED_AGAIN, delivered, str(error))
         told = f"{self.function} answered {shown(answer)}; is it the process function?"
-        return Tried(one.queue, one.seq, FAILED_AGAIN, error=told)
+        return RedriveTry(one.queue, one.seq, FAILED_AGAIN, error=told)
 
     def _invoke(self, event: object) -> dict[str, Any]:
         answer = self.client.invoke(FunctionName=self.function, Payload=json.dumps(event))
@@ -125,7 +125,7 @@ class Redriver:
         return said
 
 
-def show_tries(tries: list[Tried], *, as_json: bool) -> None:
+def show_tries(tries: list[RedriveTry], *, as_json: bool) -> None:
     """Show the result of each; exit code 1 unless all was delivered, by whomever."""
     if as_json:
         print_json(tries)
@@ -136,6 +136,6 @@ def show_tries(tries: list[Tried], *, as_json: bool) -> None:
         raise typer.Exit(FAILED)
 
 
-def _outcome(tried: Tried) -> Styled:
+def _outcome(tried: RedriveTry) -> Styled:
     told = f"{tried.outcome} by {BY_OTHERS}" if tried.by == BY_OTHERS else tried.outcome
     return Styled(told, "green" if tried.outcome == DELIVERED else "red")

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote_plus
 
-from stream_sort.aws_lambda.parcels import Parcel
+from stream_sort.aws_lambda.parcels import RecordParcel
 from stream_sort.aws_lambda.refused_events import RefusedEvent, Wrapping, unwrap
 from stream_sort.cli.interrupts import interrupted_later
 from stream_sort.cli.output import tell
@@ -45,7 +45,7 @@ class Kept:
     seen: bool = True
 
 
-class Source(Protocol):
+class RefusedSource(Protocol):
     """Something that keeps refused events."""
 
     name: str
@@ -241,7 +241,7 @@ class BucketSource:
             text = self._text(key)
         except _refusals() as error:
             why = InvalidInput(f"it cannot be read now: {error}")
-            event = RefusedEvent(Wrapping.BATCH, "", (Parcel(key, error=why),))
+            event = RefusedEvent(Wrapping.BATCH, "", (RecordParcel(key, error=why),))
             return Kept(key, self.name, since, event, "", key, seen=False)
         return None if text is None else Kept(key, self.name, since, unwrap(text, {}, self.keys), text, key)
 
@@ -270,10 +270,10 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def sources_of(connection: Connection, url: str | None, bucket: str | None) -> Iterator[list[Source]]:
+def sources_of(connection: Connection, url: str | None, bucket: str | None) -> Iterator[list[RefusedSource]]:
     """The sources of a stack, or the queue and bucket that are named. At the end all that is left is shown again."""
     keys = connection.sorter.options.keys
-    found: list[Source] = []
+    found: list[RefusedSource] = []
     if url is not None:
         found.append(QueueSource(url.rpartition("/")[2], url, connection.client("sqs"), keys))
     if bucket is not None:
@@ -286,7 +286,7 @@ def sources_of(connection: Connection, url: str | None, bucket: str | None) -> I
         yield found
 
 
-def _of_stack(connection: Connection, keys: KeyNames) -> Iterator[Source]:
+def _of_stack(connection: Connection, keys: KeyNames) -> Iterator[RefusedSource]:
     sqs, outputs = connection.client("sqs"), connection.stack.outputs
     yield QueueSource("EnqueueDeadLetters", connection.output("EnqueueDeadLettersUrl"), sqs, keys)
     if bucket := outputs.get("KinesisFailuresBucket"):
@@ -304,12 +304,14 @@ def hidden_now(count: int) -> str:
     return f"{count:,} more {what} hidden now, {why}; look again in {WORK // 60} minutes"
 
 
-def every(sources: Iterable[Source], hide: int) -> Iterator[tuple[Source, Kept]]:
+def every(sources: Iterable[RefusedSource], hide: int) -> Iterator[tuple[RefusedSource, Kept]]:
     """All that the sources keep."""
     return ((source, one) for source in sources for one in source.kept(hide))
 
 
-def named(sources: Iterable[Source], ids: Iterable[str], hide: int, see: str) -> Iterator[tuple[Source, Kept]]:
+def named(
+    sources: Iterable[RefusedSource], ids: Iterable[str], hide: int, see: str
+) -> Iterator[tuple[RefusedSource, Kept]]:
     """Those of these ids; InvalidInput at the end if one is not there, with the command to see."""
     wanted = set(ids)
     found = ((source, one) for source, one in every(sources, hide) if one.id in wanted)

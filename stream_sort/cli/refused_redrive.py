@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.aws_lambda.parcels import Parcel, parcels_of
+from stream_sort.aws_lambda.parcels import RecordParcel, parcels_of
 from stream_sort.aws_lambda.receipts import put
 from stream_sort.aws_lambda.refused_events import kinesis_event
 from stream_sort.aws_lambda.shapes import Shape
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stream_sort.aws_lambda.receipts import Receipts
     from stream_sort.aws_lambda.refused_events import RefusedEvent, StreamPlace
     from stream_sort.cli.connection import Connection
-    from stream_sort.cli.refused import Kept, Source
+    from stream_sort.cli.refused import Kept, RefusedSource
 
 STORED, WOKEN, LEFT = "stored", "woken", "left"
 # What is put in one go: bodies are in memory.
@@ -33,7 +33,7 @@ MISSED = "the stream has dropped it; an audit with --repair finds what advance m
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class RefusedTry:
     """What came of one event. Of what is left, `error` says why; its other messages may be stored."""
 
     id: str
@@ -57,7 +57,7 @@ class Redrive:
     connection: Connection
     clients: dict[str, Any] = field(default_factory=dict)
 
-    def try_all(self, found: Iterable[tuple[Source, Kept]]) -> Iterator[list[Tried]]:
+    def try_all(self, found: Iterable[tuple[RefusedSource, Kept]]) -> Iterator[list[RefusedTry]]:
         """Try events, some at a time; what is done is deleted from its source before the next ones are tried.
 
         One that fails, or that cannot be deleted, is left with its reason, and the others go on.
@@ -70,18 +70,18 @@ class Redrive:
                 still_there |= source.delete(kept for of, kept in portion if of is source and kept.id in done)
             yield [_not_deleted(one, still_there[one.id]) if one.id in still_there else one for one in tried]
 
-    def check(self, kept: Kept) -> Tried:
+    def check(self, kept: Kept) -> RefusedTry:
         """Say what is known against storing an event; nothing is changed."""
         event = self._resolved(kept.event)
         if event.place is not None:
-            return Tried(kept.id, kept.source, WOKEN)
+            return RefusedTry(kept.id, kept.source, WOKEN)
         problem = event.problem(self.connection.sorter.options.keys)
-        return Tried(kept.id, kept.source, LEFT if problem else STORED, len(event.messages), error=problem)
+        return RefusedTry(kept.id, kept.source, LEFT if problem else STORED, len(event.messages), error=problem)
 
-    def _try(self, some: Sequence[Kept]) -> list[Tried]:
+    def _try(self, some: Sequence[Kept]) -> list[RefusedTry]:
         events = [self._resolved(kept.event) for kept in some]
         receipts = put(self.connection.sorter, [message for event in events for message in event.messages])
-        tried: list[Tried] = []
+        tried: list[RefusedTry] = []
         start = 0
         for kept, event in zip(some, events, strict=True):
             span = range(start, start + len(event.messages))
@@ -111,17 +111,21 @@ class Redrive:
         parcels = tuple(parcels_of(again, Shape.KINESIS, self.connection.sorter.options.keys))
         return replace(event, parcels=parcels, place=None)
 
-    def _wake(self, kept: Kept, place: StreamPlace) -> Tried:
+    def _wake(self, kept: Kept, place: StreamPlace) -> RefusedTry:
         """Do what the function should have done with records of a table's stream."""
         settings, sorter = self.connection.settings, self.connection.sorter
         is_items = place.stream.partition(":table/")[2].partition("/")[0] == settings.items_table
         try:
             queues = table_queues(self._client("dynamodbstreams"), place, settings.queue_key)
         except PlaceUnreadable as error:
-            return Tried(kept.id, kept.source, LEFT, error=str(error))
+            return RefusedTry(kept.id, kept.source, LEFT, error=str(error))
         if queues is None:
             # Those of the cursor table were wakes of queues that have a row: the sweep has woken whoever lagged.
-            return Tried(kept.id, kept.source, LEFT, error=MISSED) if is_items else Tried(kept.id, kept.source, WOKEN)
+            return (
+                RefusedTry(kept.id, kept.source, LEFT, error=MISSED)
+                if is_items
+                else RefusedTry(kept.id, kept.source, WOKEN)
+            )
         failed: list[str] = []
         # What was withdrawn is kept in the items table, too, and is no queue.
         for queue in (queue for queue in queues if not is_kept_aside(queue)):
@@ -130,9 +134,9 @@ class Redrive:
             except StreamSortError as error:
                 failed.append(f"queue {queue!r}: {error}")
         if not failed:
-            return Tried(kept.id, kept.source, WOKEN)
+            return RefusedTry(kept.id, kept.source, WOKEN)
         more = f"; and {counted(len(failed) - 1, 'more queue')}" if len(failed) > 1 else ""
-        return Tried(kept.id, kept.source, LEFT, error=failed[0] + more)
+        return RefusedTry(kept.id, kept.source, LEFT, error=failed[0] + more)
 
     def _client(self, service: str) -> Any:
         if service not in self.clients:
@@ -142,15 +146,15 @@ class Redrive:
 
 def _without_records(event: RefusedEvent, why: str) -> RefusedEvent:
     """Return an event whose place could not be read: it is left, with the reason."""
-    return replace(event, parcels=(Parcel("place", error=InvalidInput(why)),), place=None)
+    return replace(event, parcels=(RecordParcel("place", error=InvalidInput(why)),), place=None)
 
 
-def _outcome(kept: Kept, event: RefusedEvent, receipts: Receipts, span: range) -> Tried:
+def _outcome(kept: Kept, event: RefusedEvent, receipts: Receipts, span: range) -> RefusedTry:
     outcomes = [receipts.outcome(index) for index in span]
     errors = [str(parcel.error) for parcel in event.parcels if parcel.error is not None]
     errors += [str(error) for error in map(receipts.failure, span) if error is not None]
     errors += [CONFLICT for one in outcomes if one is Status.CONFLICT]
-    return Tried(
+    return RefusedTry(
         kept.id,
         kept.source,
         LEFT if errors else STORED,
@@ -162,7 +166,7 @@ def _outcome(kept: Kept, event: RefusedEvent, receipts: Receipts, span: range) -
     )
 
 
-def _not_deleted(one: Tried, why: str) -> Tried:
+def _not_deleted(one: RefusedTry, why: str) -> RefusedTry:
     """Return what came of an event that is done, and is still where it was kept."""
     done, again = (
         ("all of it is stored", "finds duplicates") if one.outcome == STORED else ("it is done", "does no harm")
@@ -171,9 +175,9 @@ def _not_deleted(one: Tried, why: str) -> Tried:
     return replace(one, outcome=LEFT, error=error)
 
 
-def _portions(found: Iterable[tuple[Source, Kept]]) -> Iterator[list[tuple[Source, Kept]]]:
+def _portions(found: Iterable[tuple[RefusedSource, Kept]]) -> Iterator[list[tuple[RefusedSource, Kept]]]:
     """Take some at a time; those that came before an error, too."""
-    portion: list[tuple[Source, Kept]] = []
+    portion: list[tuple[RefusedSource, Kept]] = []
     size = 0
     try:
         for pair in found:

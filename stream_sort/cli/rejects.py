@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAMELESS = ("/dev/", "/proc/")
 
 
-class Refused(NamedTuple):
+class RefusedEntry(NamedTuple):
     """An entry that was refused; `unit` is what its place counts."""
 
     place: int
@@ -38,7 +38,7 @@ class Rejects:
     def __init__(self, path: Path, *, keeps: bool = False) -> None:
         self.path = next(filter(_is_free, _names(path))) if keeps else path
         self.keeps = keeps
-        self.first: Refused | None = None
+        self.first: RefusedEntry | None = None
         self.last = ""
 
     @classmethod
@@ -65,7 +65,7 @@ class Rejects:
         except OSError as error:
             raise self._problem(error) from error
 
-    def add(self, refused: Iterable[Refused]) -> None:
+    def add(self, refused: Iterable[RefusedEntry]) -> None:
         """Note some, by their place."""
         found = sorted(refused, key=lambda one: one.place)
         if not found:

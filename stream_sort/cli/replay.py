@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
-from stream_sort.aws.accounts import Place, find_stack
+from stream_sort.aws.accounts import AwsPlace, find_stack
 from stream_sort.cli.output import BAD_USAGE, confirm, fail
 
 if TYPE_CHECKING:
@@ -88,5 +88,5 @@ def find_nearby() -> Nearby | None:
     """The local stack, if it is up."""
     from stream_sort.replay.jobs.places import Nearby  # noqa: PLC0415  # as all imports of commands
 
-    stack, place = find_stack(None, Place(), may_be_local=True)
+    stack, place = find_stack(None, AwsPlace(), may_be_local=True)
     return Nearby(stack, place.region, place.endpoint_url, place.key) if stack.outputs else None

@@ -54,7 +54,7 @@ def report(  # noqa: PLR0913  # each is an option
     Example: stream-sort report -o report.html
     """
     from stream_sort.cli.moments import duration_of  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.cli.page.gather import Bounds, gather  # noqa: PLC0415
+    from stream_sort.cli.page.gather import ReportBounds, gather  # noqa: PLC0415
     from stream_sort.cli.page.target import check_target  # noqa: PLC0415
 
     page_of = _page_of()
@@ -62,7 +62,7 @@ def report(  # noqa: PLR0913  # each is an option
         check_target(Path(out), force=force)
     elif as_json:
         raise InvalidInput("-o - prints the page, --json prints what was written; give one of them")
-    bounds = Bounds(queues, messages, rows, None if period is None else duration_of(period, "--period"), reads)
+    bounds = ReportBounds(queues, messages, rows, None if period is None else duration_of(period, "--period"), reads)
     found = gather(connection.sorter, connection.control, match or "*", bounds)
     _deliver(page_of(found, connection), out, found, as_json=as_json)
 

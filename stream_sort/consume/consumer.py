@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stream_sort.consume.dead_letters import Letters
+from stream_sort.consume.dead_letters import DeadLetterTries
 from stream_sort.consume.delivery import Delivery
 from stream_sort.consume.handler import no_handler
-from stream_sort.consume.resetter import Resetter, Target, time_of
+from stream_sort.consume.resetter import ResetTarget, Resetter, time_of
 from stream_sort.consume.unrecorded import Unrecorded
 from stream_sort.errors import (
     CheckpointConflict,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime, timedelta
 
-    from stream_sort.consume.context import Desk
-    from stream_sort.consume.registration import Registrar
+    from stream_sort.consume.context import ConsumerContext
+    from stream_sort.consume.registration import Registration
     from stream_sort.model.consumption import Checkpoint, Parked, Reset, Served
 
 RETRY_PAUSE = 0.2
@@ -58,7 +58,7 @@ class Consumer:
     other stops. So a message may reach the handler more than once, but effects in `batch.transaction` happen once.
     """
 
-    def __init__(self, desk: Desk, registrar: Registrar, pace: Pace | None = None) -> None:
+    def __init__(self, desk: ConsumerContext, registrar: Registration, pace: Pace | None = None) -> None:
         self._desk = desk
         self._registrar = registrar
         self._pace = pace or Pace()
@@ -112,13 +112,13 @@ class Consumer:
 
     def discarded(self, queue: str) -> list[DeadLetter]:
         """Messages of one queue that were discarded, dead or parked before, each with the reason; lowest seq first."""
-        return Letters(self._desk).discarded(check_queue(queue))
+        return DeadLetterTries(self._desk).discarded(check_queue(queue))
 
     def stuck(self, queue: str, seq: int | None = None) -> list[Parked | DeadLetter]:
         """What is dead or parked in one queue, or at one seq of it, as it stands now; lowest seq first."""
         row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint
         parked = [row.parked] if row is not None and row.parked is not None else []
-        return [*Letters(self._desk).of(queue, seq), *(one for one in parked if seq in {None, one.seq})]
+        return [*DeadLetterTries(self._desk).of(queue, seq), *(one for one in parked if seq in {None, one.seq})]
 
     def redrive(self, queue: str, seq: int | None = None, *, time_left: Callable[[], float] | None = None) -> int:
         """Try again what is dead or parked in a queue, or at one seq of it: in order, each at its own place.
@@ -150,7 +150,7 @@ class Consumer:
         if not isinstance(reason, str) or not reason or not is_text(reason) or len(reason.encode()) > MAX_REASON:
             raise InvalidInput(f"a reason is text of 1 to {MAX_REASON} bytes")
         row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint
-        dead = Letters(self._desk).of(queue, seq)
+        dead = DeadLetterTries(self._desk).of(queue, seq)
         parked = row.parked if row is not None and row.parked is not None and row.parked.seq == seq else None
         # After a reset it may be both; what passes a parked message over takes the place of its dead letter.
         if row is not None and parked is not None and not (dead and (parked.damaged or seq <= row.seq)):
@@ -197,7 +197,7 @@ class Consumer:
         """
         resetter = Resetter(self._desk)
         time = time_of(to_time, by_duration, self._desk.clock())
-        plan = list(resetter.plan(Target.of(to, by, time), queues))
+        plan = list(resetter.plan(ResetTarget.of(to, by, time), queues))
         if dry_run:
             return [planned for planned, _ in plan]
         if not force:
@@ -296,7 +296,7 @@ class Consumer:
 
         None is begun that might not end in time: it would be killed, and that counts as an attempt.
         """
-        letters, reserve = Letters(self._desk), _reserve(shift)
+        letters, reserve = DeadLetterTries(self._desk), _reserve(shift)
         longest, done = 0.0, 0
         for letter in dead:
             # In a long redrive, too, the registration is read again once a minute.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DeliveryTerms:
     """How a consumer delivers."""
 
     name: str
@@ -28,10 +28,10 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ConsumerContext:
     """What every delivery of a consumer works with; `new_run` names a run as no other one is named."""
 
-    terms: Terms
+    terms: DeliveryTerms
     queues: Queues
     control: ControlStore
     handler: Handler

@@ -10,15 +10,15 @@ from stream_sort.model.message import MIN_SEQ
 from stream_sort.model.precaution import is_overdue, is_precaution, precaution, under_way
 
 if TYPE_CHECKING:
-    from stream_sort.consume.context import Desk
-    from stream_sort.consume.session import Place
+    from stream_sort.consume.context import ConsumerContext
+    from stream_sort.consume.session import Session
     from stream_sort.model.chunks import ChunkSize
     from stream_sort.model.consumption import Checkpoint
     from stream_sort.model.precaution import Shift
     from stream_sort.model.records import Item
 
 
-class Caution:
+class CrashGuard:
     """Takes precautions in one queue. A queue that gets on costs none.
 
     What failed before is tried with a precaution, always: so failures and deaths of one message add up.
@@ -26,7 +26,7 @@ class Caution:
     run died of several they are tried one by one, each with a precaution of its own.
     """
 
-    def __init__(self, desk: Desk, place: Place, shift: Shift, *, afresh: bool) -> None:
+    def __init__(self, desk: ConsumerContext, place: Session, shift: Shift, *, afresh: bool) -> None:
         self._desk = desk
         self._place = place
         self._shift = shift

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.consume.context import hole
-from stream_sort.consume.handler import verdict_of
+from stream_sort.consume.handler import call_handler
 from stream_sort.errors import (
     CheckpointConflict,
     EffectRefused,
@@ -24,16 +24,16 @@ from stream_sort.model.precaution import last_error, under_way
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.consume.context import Desk
+    from stream_sort.consume.context import ConsumerContext
     from stream_sort.model.batch import Effect
     from stream_sort.model.consumption import DeadLetter
 
 
 @dataclass(frozen=True, slots=True)
-class Letters:
+class DeadLetterTries:
     """The dead letters of a consumer. Each change is on condition that nobody else made one."""
 
-    desk: Desk
+    desk: ConsumerContext
 
     def of(self, queue: str, seq: int | None = None) -> list[DeadLetter]:
         """Those of a queue, or the one at a seq of it; lowest seq first."""
@@ -69,7 +69,7 @@ class Letters:
 
     def _try(self, noted: DeadLetter, batch: Batch) -> Exception | None:
         """Call the handler, and commit what it did; return what kept it from that."""
-        verdict = verdict_of(self.desk.handler, batch)
+        verdict = call_handler(self.desk.handler, batch)
         if verdict.error is None:
             try:
                 self._settle(noted, None, verdict.effects)

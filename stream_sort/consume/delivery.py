@@ -11,10 +11,10 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from stream_sort.consume.context import hole
-from stream_sort.consume.crash_guard import Caution
-from stream_sort.consume.handler import verdict_of
+from stream_sort.consume.crash_guard import CrashGuard
+from stream_sort.consume.handler import call_handler
 from stream_sort.consume.parking import Parking
-from stream_sort.consume.session import Place
+from stream_sort.consume.session import Session
 from stream_sort.errors import (
     CursorLost,
     EffectRefused,
@@ -39,7 +39,7 @@ from stream_sort.ports.time_limit import time_limit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.consume.context import Desk
+    from stream_sort.consume.context import ConsumerContext
     from stream_sort.model.consumption import Checkpoint, Wake
     from stream_sort.model.records import Item
 
@@ -56,7 +56,7 @@ class Delivery:
 
     def __init__(  # noqa: PLR0913  # each is a keyword with a default
         self,
-        desk: Desk,
+        desk: ConsumerContext,
         wake: Wake,
         shift: Shift | None = None,
         *,
@@ -69,9 +69,9 @@ class Delivery:
         # Whether its records come again if it fails: what is asked for by hand has none.
         self.comes_again = not persists
         self._chunk = ChunkSize(desk.terms.batch_size)
-        self._place = Place(desk, wake.queue, persists=persists, forced=forced)
+        self._place = Session(desk, wake.queue, persists=persists, forced=forced)
         self._parking = Parking(desk, self._place, self._chunk, afresh=afresh)
-        self._caution = Caution(desk, self._place, shift or Shift(), afresh=afresh)
+        self._caution = CrashGuard(desk, self._place, shift or Shift(), afresh=afresh)
 
     @property
     def served(self) -> Served:
@@ -277,7 +277,7 @@ class Delivery:
 
     def _settle(self, batch: Batch) -> bool:
         """Call the handler, commit what it did, and see to what it did not do."""
-        verdict = verdict_of(self._desk.handler, batch)
+        verdict = call_handler(self._desk.handler, batch)
         if batch.after < verdict.done < batch.through and verdict.effects:
             # Which effects belong to the finished part is not known: deliver that part again, by itself.
             self._chunk.size = verdict.done - batch.after

@@ -15,7 +15,7 @@ Handler = Callable[[Batch], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HandlerAnswer:
     """Everything up to `done` is done; `error` kept the rest from it, None if the handler just stopped there.
 
     `effects` are those of the transaction, if anything was done.
@@ -56,7 +56,7 @@ def no_handler(batch: Batch) -> None:
     raise SettingsError(f"no handler was given for the messages of queue {batch.queue!r}")
 
 
-def verdict_of(handler: Handler, batch: Batch) -> Verdict:
+def call_handler(handler: Handler, batch: Batch) -> HandlerAnswer:
     """Call the handler. None means that all is done, an int is the last seq done; anything else is a failure.
 
     The handler gets a batch of its own: whatever it does to that, the one given here is as it was. What it answers or
@@ -65,13 +65,13 @@ def verdict_of(handler: Handler, batch: Batch) -> Verdict:
     try:
         return _judged(_called(handler, batch), batch)
     except HandlerProblem as error:
-        return Verdict(batch.after, error)
+        return HandlerAnswer(batch.after, error)
     except Exception as error:  # noqa: BLE001  # the user's code may raise anything
         problem = f"what the handler answered or raised cannot be read: {shown(error)}"
-        return Verdict(batch.after, HandlerProblem(problem))
+        return HandlerAnswer(batch.after, HandlerProblem(problem))
 
 
-def _judged(verdict: Verdict, batch: Batch) -> Verdict:
+def _judged(verdict: HandlerAnswer, batch: Batch) -> HandlerAnswer:
     """Add the effects of what is done; raises if the class of the error, or an effect, cannot be read."""
     # Whoever handles the error asks for its class, and must not be the first one to do so.
     isinstance(verdict.error, HandlerProblem)
@@ -80,19 +80,21 @@ def _judged(verdict: Verdict, batch: Batch) -> Verdict:
     return replace(verdict, effects=taken_from(batch.transaction))
 
 
-def _called(handler: Handler, batch: Batch) -> Verdict:
+def _called(handler: Handler, batch: Batch) -> HandlerAnswer:
     try:
         answer = handler(replace(batch))
     except PartlyDone as error:
         return _partly(batch, getattr(error, "last_done", None), error)
     except SystemExit as error:
-        return Verdict(batch.after, HandlerProblem(f"the handler ended the process: SystemExit({shown(error.code)})"))
+        return HandlerAnswer(
+            batch.after, HandlerProblem(f"the handler ended the process: SystemExit({shown(error.code)})")
+        )
     except Exception as error:  # noqa: BLE001  # the user's code may raise anything
-        return Verdict(batch.after, error)
+        return HandlerAnswer(batch.after, error)
     except BaseException as error:
         if not _is_cancelled(error):
             raise
-        return Verdict(batch.after, HandlerProblem(f"the handler was cancelled: {shown(error)}"))
+        return HandlerAnswer(batch.after, HandlerProblem(f"the handler was cancelled: {shown(error)}"))
     return _answered(batch, answer)
 
 
@@ -102,18 +104,20 @@ def _is_cancelled(error: BaseException) -> bool:
     return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
-def _answered(batch: Batch, answer: object) -> Verdict:
+def _answered(batch: Batch, answer: object) -> HandlerAnswer:
     if inspect.isawaitable(answer) or inspect.isgenerator(answer) or inspect.isasyncgen(answer):
         _close(answer)
-        return Verdict(batch.after, HandlerProblem("the handler answered with a coroutine or a generator: nothing ran"))
+        return HandlerAnswer(
+            batch.after, HandlerProblem("the handler answered with a coroutine or a generator: nothing ran")
+        )
     if answer is None:
-        return Verdict(batch.through)
+        return HandlerAnswer(batch.through)
     if not _is_int(answer):
         problem = (
             f"the handler returned {shown(answer)}, which says nothing: a handler returns None, when all is done, "
             "or the last seq it did, as an int"
         )
-        return Verdict(batch.after, HandlerProblem(problem))
+        return HandlerAnswer(batch.after, HandlerProblem(problem))
     return _partly(batch, answer, None)
 
 
@@ -123,19 +127,19 @@ def _close(answer: Any) -> None:
         answer.close()
 
 
-def _partly(batch: Batch, last_done: object, error: PartlyDone | None) -> Verdict:
+def _partly(batch: Batch, last_done: object, error: PartlyDone | None) -> HandlerAnswer:
     first, last = batch.seqs[0], batch.seqs[-1]
     # A plain int: what is compared, and kept, is no stranger's.
     done = int.__int__(cast("int", last_done)) if _is_int(last_done) else None
     if done is None or not batch.after <= done <= batch.through:
         problem = f"the handler says it did everything up to {shown(last_done)}, but was given seqs {first} to {last}"
-        return Verdict(batch.after, HandlerProblem(problem))
+        return HandlerAnswer(batch.after, HandlerProblem(problem))
     if done >= last:
-        return Verdict(batch.through)
+        return HandlerAnswer(batch.through)
     if done < first:
         nothing = HandlerProblem(f"the handler says it did nothing of seqs {first} to {last}")
-        return Verdict(batch.after, error or nothing)
-    return Verdict(done, error)
+        return HandlerAnswer(batch.after, error or nothing)
+    return HandlerAnswer(done, error)
 
 
 def _is_int(answer: object) -> bool:

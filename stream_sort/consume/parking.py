@@ -19,8 +19,8 @@ from stream_sort.model.consumption import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stream_sort.consume.context import Desk
-    from stream_sort.consume.session import Place
+    from stream_sort.consume.context import ConsumerContext
+    from stream_sort.consume.session import Session
     from stream_sort.errors import StreamSortError
     from stream_sort.model.chunks import ChunkSize
     from stream_sort.model.consumption import Checkpoint, Parked
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Parking:
     """Counts the attempts at a message; `afresh` forgets those before, once."""
 
-    def __init__(self, desk: Desk, place: Place, chunk: ChunkSize, *, afresh: bool) -> None:
+    def __init__(self, desk: ConsumerContext, place: Session, chunk: ChunkSize, *, afresh: bool) -> None:
         self._desk = desk
         self._terms = desk.terms
         self._place = place

@@ -30,7 +30,7 @@ class Known:
         return 0 <= now - self.read_at < TRUSTED
 
 
-class Registrar:
+class Registration:
     """Registers a consumer, and reads its registration again once a minute: it may have been retired meanwhile.
 
     A "latest" consumer gets its checkpoints at the positions of the moment, all queues in one pass. A queue without

@@ -15,7 +15,7 @@ from stream_sort.model.times import is_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stream_sort.consume.context import Desk
+    from stream_sort.consume.context import ConsumerContext
     from stream_sort.model.consumption import Subscription
     from stream_sort.model.records import Cursor
 
@@ -26,7 +26,7 @@ RUN_PREFIX = "reset:"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ResetTarget:
     """Where to: "earliest", "latest", the seq to come next, so many messages on (or back, below 0), or a time."""
 
     to: str | None = None
@@ -34,7 +34,7 @@ class Target:
     time: float | None = None
 
     @classmethod
-    def of(cls, to: str | int | None, by: int | None, time: float | None = None) -> Target:
+    def of(cls, to: str | int | None, by: int | None, time: float | None = None) -> ResetTarget:
         """A usable target: one of the three."""
         if [to, by, time].count(None) != 2:  # noqa: PLR2004  # all but one
             raise InvalidInput(
@@ -70,9 +70,9 @@ class Target:
 class Resetter:
     """Resets the checkpoints of a consumer. Each is set on condition that it still is what was read."""
 
-    desk: Desk
+    desk: ConsumerContext
 
-    def plan(self, target: Target, queues: Iterable[str] | None) -> Iterator[tuple[Reset, Checkpoint | None]]:
+    def plan(self, target: ResetTarget, queues: Iterable[str] | None) -> Iterator[tuple[Reset, Checkpoint | None]]:
         """What there is to change, with the rows as they stand; all queues that have begun, or those that are named."""
         consumer = self._subscription()
         for rows in self._named(queues) if queues is not None else self._pages():
@@ -141,7 +141,7 @@ class Resetter:
             there = self.desk.control.standing(there.consumer, there.queue).checkpoint
         return at.new
 
-    def _planned(self, consumer: Subscription, target: Target, row: Cursor, there: Checkpoint | None) -> Reset:
+    def _planned(self, consumer: Subscription, target: ResetTarget, row: Cursor, there: Checkpoint | None) -> Reset:
         old = first_checkpoint(consumer.start, row) if there is None else there.seq
         active = not consumer.ready or _is_active(there, self.desk.clock())
         new = target.checkpoint(old, row, Arrivals(self.desk.queues.items))

@@ -14,7 +14,7 @@ from stream_sort.ports.time_limit import time_limit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.consume.context import Desk
+    from stream_sort.consume.context import ConsumerContext
     from stream_sort.model.batch import Effect
     from stream_sort.model.consumption import DeadLetter, Parked, Standing
     from stream_sort.model.records import Cursor
@@ -32,13 +32,13 @@ class Write:
     dead: DeadLetter | None = None
 
 
-class Place:
+class Session:
     """A checkpoint row as it was read, and the position; every change is on condition that nobody else made one.
 
     A `forced` one does not mind that the queue is parked; one that `persists` goes on from where another run left it.
     """
 
-    def __init__(self, desk: Desk, queue: str, *, persists: bool, forced: bool) -> None:
+    def __init__(self, desk: ConsumerContext, queue: str, *, persists: bool, forced: bool) -> None:
         self._desk = desk
         self._run = desk.new_run()
         # Whether the row stands in the table, or is only where this consumer would begin.

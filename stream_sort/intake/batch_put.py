@@ -42,7 +42,7 @@ MOST_QUEUES = 1_000
 
 
 @dataclass(slots=True)
-class Release:
+class WindowRelease:
     """The release of a window's queues: each has a first turn, those that are stored later, too; all go on together."""
 
     releaser: Releaser
@@ -137,7 +137,7 @@ class BatchPut:
 
     def _complete(self, held: Held, result: PutResult, time: CallTime) -> None:
         """Begin to release, try again what failed, release the rest, and note what became of all."""
-        window, release = held.window, Release(Releaser(self.advancer, self.in_flight, time))
+        window, release = held.window, WindowRelease(Releaser(self.advancer, self.in_flight, time))
         release.begin(window, held.begun - held.stuck - held.failing.keys())
         self._store_again(window, held.stuck - held.failing.keys(), release)
         if held.failing and hopeless_of([*window.outcomes.values(), *release.reached.values()]) is None:
@@ -184,12 +184,12 @@ class BatchPut:
         is_over = hopeless_of(window.outcomes.values()) is not None
         return set() if is_over else window.stuck(ready)
 
-    def _store_again(self, window: Window, stuck: set[str], release: Release) -> None:
+    def _store_again(self, window: Window, stuck: set[str], release: WindowRelease) -> None:
         if stuck:
             self.intake.store_again(window, stuck, self.time)
             release.begin(window, stuck)
 
-    def _finish(self, window: Window, release: Release, result: PutResult) -> None:
+    def _finish(self, window: Window, release: WindowRelease, result: PutResult) -> None:
         """Release the rest and note it in the result; only then raise what no message escapes."""
         taken = window.taken(release.walks)
         reached = release.finish()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stream_sort.local.ministack import MiniStack
-    from stream_sort.local.record import Record
+    from stream_sort.local.record import StackRecord
 
 BUCKET = "stream-sort-artifacts"
 # Where the template that was built names a folder beside it.
@@ -33,8 +33,8 @@ LOCAL_PARAMETERS = {"VisibilityTimeout": "15", "RetryVisibilityTimeout": "15", "
 
 
 def deploy(
-    aws: MiniStack, home: Path, record: Record, report: Callable[[str], None], *, before: Record | None = None
-) -> Record:
+    aws: MiniStack, home: Path, record: StackRecord, report: Callable[[str], None], *, before: StackRecord | None = None
+) -> StackRecord:
     """Bring the stack to what the record says, perhaps from what `before` says; return what came of it.
 
     It is built and deployed only if a source has changed: handlers and parameters are changed without that.
@@ -62,7 +62,7 @@ def deploy(
     return replace(record, port=aws.port, deployed=deployed, outputs=outputs, sources=sources, digest=digest)
 
 
-def swap_handler(aws: MiniStack, home: Path, record: Record) -> Record:
+def swap_handler(aws: MiniStack, home: Path, record: StackRecord) -> StackRecord:
     """Put in the handler's file as it is now; return the record of that. The same one if it has not changed."""
     file = HandlerFile.parse(record.handler or "")
     digest = file.digest

@@ -41,7 +41,7 @@ EXCEPTION = {"exception", "exception_name", "stack_trace"}
 STEPS = ("enqueue", "advance", "process", "sweep")
 
 
-class Kind(Enum):
+class LineKind(Enum):
     """Who speaks, and how bad it is."""
 
     OWN = ">"
@@ -63,7 +63,7 @@ class Event(NamedTuple):
 
     at: int
     step: str
-    kind: Kind
+    kind: LineKind
     text: str
 
 
@@ -90,12 +90,12 @@ def _event(line: LogLine) -> Event | None:
     if not line.text.strip() or PLATFORM.match(line.text):
         return None
     if line.text.startswith(NOT_STARTED):
-        return Event(line.at, line.step, Kind.ERROR, line.text.removeprefix("ERROR ").splitlines()[0])
+        return Event(line.at, line.step, LineKind.ERROR, line.text.removeprefix("ERROR ").splitlines()[0])
     if found := CUT_SHORT.fullmatch(line.text.strip()):
-        return Event(line.at, line.step, Kind.ERROR, found[1])
+        return Event(line.at, line.step, LineKind.ERROR, found[1])
     record = _record(line.text)
     if record is None:
-        return Event(line.at, line.step, Kind.OWN, line.text)
+        return Event(line.at, line.step, LineKind.OWN, line.text)
     if "_aws" in record or _is_idle(record):
         return None
     return Event(line.at, line.step, _kind(record), _told(record))
@@ -119,12 +119,12 @@ def _is_idle(record: Mapping[str, Any]) -> bool:
     )
 
 
-def _kind(record: Mapping[str, Any]) -> Kind:
+def _kind(record: Mapping[str, Any]) -> LineKind:
     if record["level"] in {"ERROR", "CRITICAL"}:
-        return Kind.ERROR
+        return LineKind.ERROR
     if record.get("service") not in STEPS:
-        return Kind.OWN
-    return Kind.WARNING if record["level"] == "WARNING" else Kind.NOTE
+        return LineKind.OWN
+    return LineKind.WARNING if record["level"] == "WARNING" else LineKind.NOTE
 
 
 def _told(record: Mapping[str, Any]) -> str:
@@ -151,7 +151,7 @@ def _exception(record: Mapping[str, Any]) -> str:
 
 
 def _failure(lines: list[LogLine]) -> Event:
-    return Event(lines[0].at, lines[0].step, Kind.ERROR, _short([line.text for line in lines]))
+    return Event(lines[0].at, lines[0].step, LineKind.ERROR, _short([line.text for line in lines]))
 
 
 def _short(trace: list[str]) -> str:

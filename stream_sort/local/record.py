@@ -22,7 +22,7 @@ TRACES = (FILE, "leash", "ministack.log", "sam.log")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StackRecord:
     """A local stack: where it listens, what was asked for, and what came of it.
 
     `deployed` are the parameters read back, `sources` and `digest` tell what was built, and which handler is in it.

@@ -19,7 +19,7 @@ from stream_sort.local.parameters import check_parameters
 from stream_sort.local.ports import choose_port
 from stream_sort.local.project import HandlerFile, project_root
 from stream_sort.local.readable_logs import STEPS
-from stream_sort.local.record import FOLDER, Record, locked
+from stream_sort.local.record import FOLDER, StackRecord, locked
 from stream_sort.local.settlement import deployed_parameters
 from stream_sort.local.workers import worker_pids
 from stream_sort.model.alike import question
@@ -38,7 +38,7 @@ class LocalStack:
     Roles are enforced: a function may do here what it may do in AWS, and no more.
     """
 
-    def __init__(self, aws: MiniStack, home: Path, record: Record) -> None:
+    def __init__(self, aws: MiniStack, home: Path, record: StackRecord) -> None:
         self._aws = aws
         self._record = record
         self.home = home
@@ -61,7 +61,7 @@ class LocalStack:
         folder = _folder(home)
         wanted = _wanted(handler, parameters)
         with locked(folder):
-            before = Record.load(folder)
+            before = StackRecord.load(folder)
             aws = DetachedMiniStack(folder, before.port if before else 0, report=report)
             if aws.is_up:
                 if port not in {None, aws.port}:
@@ -100,7 +100,7 @@ class LocalStack:
     def known(cls, home: Path | None = None) -> Self | None:
         """The stack of a folder, be it up or dead; None if there is none, or it was taken down."""
         folder = _folder(home)
-        record = Record.load(folder)
+        record = StackRecord.load(folder)
         return None if record is None else cls(DetachedMiniStack(folder, record.port), folder, record)
 
     @classmethod
@@ -113,7 +113,7 @@ class LocalStack:
     def reset(cls, home: Path | None = None, report: Callable[[str], None] = lambda _: None) -> Self:
         """Throw away all that is in it, and deploy it anew as it was asked for last."""
         folder = _folder(home)
-        last = Record.load(folder)
+        last = StackRecord.load(folder)
         if last is None:
             raise LocalStackFailed(f"there is no local stack in {folder} to reset; bring one up")
         cls.take_down(folder)
@@ -148,7 +148,7 @@ class LocalStack:
     def swap_handler(self) -> bool:
         """Put in the handler's file if it has changed; return True if it had. The old one stays if it raises."""
         with locked(self.home):
-            swapped = swap_handler(self._aws, self.home, Record.load(self.home) or self._record)
+            swapped = swap_handler(self._aws, self.home, StackRecord.load(self.home) or self._record)
             self._record, before = _saved(swapped, self.home), self._record
         return swapped.digest != before.digest
 
@@ -175,7 +175,7 @@ class LocalStack:
         }
 
     @property
-    def record(self) -> Record:
+    def record(self) -> StackRecord:
         """What was asked for, and what came of it."""
         return self._record
 
@@ -233,16 +233,16 @@ def _folder(home: Path | None) -> Path:
     return home.absolute() if home else default_home()
 
 
-def _wanted(handler: str | None, parameters: Mapping[str, str] | None) -> Record:
+def _wanted(handler: str | None, parameters: Mapping[str, str] | None) -> StackRecord:
     """What is asked for; a handler or a parameter that cannot work is refused before anything is started."""
     check_parameters(parameters or {})
     file = HandlerFile.parse(handler) if handler else None
     if file is not None:
         try_handler(file)
-    return Record(0, dict(parameters or {}), str(file) if file else None)
+    return StackRecord(0, dict(parameters or {}), str(file) if file else None)
 
 
-def asked_over(before: Record | None, wanted: Record) -> Record:
+def asked_over(before: StackRecord | None, wanted: StackRecord) -> StackRecord:
     """What is asked for beside what was asked for before: an empty value is the default, a sink takes a handler out."""
     earlier, handler = ({}, None) if before is None else (before.parameters, before.handler)
     if wanted.parameters.keys() & {"Sink", "Handler"}:
@@ -269,7 +269,7 @@ def _start(aws: DetachedMiniStack, wanted: int | None) -> None:
             return
 
 
-def _saved(record: Record, home: Path) -> Record:
+def _saved(record: StackRecord, home: Path) -> StackRecord:
     record.save(home)
     return record
 

@@ -84,7 +84,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class WatchState:
     """How far the watch has looked.
 
     Every queue that was active before `since` was compared with the checkpoints of `consumers`; `lags` are those that
@@ -108,7 +108,7 @@ class Watch:
     failing: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, kept: Any) -> Watch:
+    def parse(cls, kept: Any) -> WatchState:
         """Read what `kept` wrote; what nobody wrote like that is as nothing."""
         try:
             lags = [
@@ -142,7 +142,7 @@ class Watch:
             "failing": self.failing,
         }
 
-    def remembering(self, lags: Iterable[Lag], now: float = 0.0) -> Watch:
+    def remembering(self, lags: Iterable[Lag], now: float = 0.0) -> WatchState:
         """Return the same with other lags: of each consumer its worst, as many as there is room for.
 
         Each has the same share of the room, so that one that does not run pushes out no lag of the others; what one
@@ -165,7 +165,7 @@ class Watch:
                 dropped[lag.consumer] = dropped[lag.consumer].joined(one) if lag.consumer in dropped else one
         return replace(self, lags=tuple(remembered), forgotten=len(ordered) - kept, dropped=dropped)
 
-    def after_pass(self) -> Watch:
+    def after_pass(self) -> WatchState:
         """Return the same when a pass over all rows is through."""
         left = ((consumer, one.after_pass()) for consumer, one in self.dropped.items())
         return replace(self, dropped={consumer: one for consumer, one in left if one is not None})
@@ -175,12 +175,12 @@ class Watch:
         dropped = ((consumer, one) for consumer, one in self.dropped.items() if one.doubted)
         return {consumer: one.active_since for consumer, one in dropped if one.active_since is not None}
 
-    def doubting(self, known: Mapping[str, int]) -> Watch:
+    def doubting(self, known: Mapping[str, int]) -> WatchState:
         """Return the same when so large lags are known: what was dropped was none that is larger than the worst."""
         dropped = self.dropped.items()
         return replace(self, dropped={name: replace(one, doubted=known[name] < one.messages) for name, one in dropped})
 
-    def still_dropping(self, before: Watch, consumers: Collection[str], *, again: bool) -> Watch:
+    def still_dropping(self, before: WatchState, consumers: Collection[str], *, again: bool) -> WatchState:
         """Return the same if the doubts about these could not be cleared up: by the next look, or by the pass."""
         dropped = dict(self.dropped)
         for consumer in before.in_doubt().keys() & set(consumers):

@@ -25,7 +25,7 @@ REGIONS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SinkKind:
     """One kind of sink: where its code is, which AWS service it talks to, what its target looks like.
 
     `names_sender`: its target drops repeats, so its messages say who sent them.
@@ -40,8 +40,8 @@ class Kind:
 
 
 SINKS = {
-    "log": Kind("log", "LogSink", "", r"", "empty: the log sink has no target"),
-    "sqs-fifo": Kind(
+    "log": SinkKind("log", "LogSink", "", r"", "empty: the log sink has no target"),
+    "sqs-fifo": SinkKind(
         "fifo",
         "sqs_fifo_sink",
         "sqs",
@@ -49,7 +49,7 @@ SINKS = {
         "the URL of a queue whose name ends in .fifo",
         names_sender=True,
     ),
-    "sns-fifo": Kind(
+    "sns-fifo": SinkKind(
         "fifo",
         "sns_fifo_sink",
         "sns",
@@ -57,21 +57,21 @@ SINKS = {
         "the ARN of a topic that ends in .fifo",
         names_sender=True,
     ),
-    "kinesis": Kind(
+    "kinesis": SinkKind(
         "kinesis",
         "KinesisSink",
         "kinesis",
         rf"[\w.-]{{1,128}}|{ARN}kinesis:[^:\s]+:\d+:stream/[\w.-]+",
         "the name or ARN of a data stream",
     ),
-    "eventbridge": Kind(
+    "eventbridge": SinkKind(
         "eventbridge",
         "EventBridgeSink",
         "events",
         rf"[/\w.-]{{1,256}}|{ARN}events:[^:\s]+:\d+:event-bus/[/\w.-]+",
         "the name or ARN of an event bus, 'default' for the account's own",
     ),
-    "lambda": Kind(
+    "lambda": SinkKind(
         "lambda_invoke",
         "LambdaSink",
         "lambda",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws.answers import UnreadableAnswer, answered
-from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries, refused
+from stream_sort.sinks.progress import SinkEntry, SinkProgress, check_size, cut, entries, refused
 
 if TYPE_CHECKING:
     from stream_sort.model.batch import Batch
@@ -32,11 +32,11 @@ class EventBridgeSink:
 
     def __call__(self, batch: Batch) -> None:
         """Put the batch, or raise with the last seq that was taken with all before it."""
-        with Progress(batch, f"EventBridge bus {self._bus}") as progress:
+        with SinkProgress(batch, f"EventBridge bus {self._bus}") as progress:
             for piece in cut(entries(batch), MAX_BYTES_TOGETHER, MAX_COUNT):
                 self._put(piece, progress)
 
-    def _put(self, piece: list[Entry], progress: Progress) -> None:
+    def _put(self, piece: list[SinkEntry], progress: SinkProgress) -> None:
         check_size(max(entry.size for entry in piece) + LABELS_SIZE, MAX_BYTES)
         answer = answered(self._client.put_events, "Entries", Entries=[self._event(entry) for entry in piece])
         results = answer["Entries"]
@@ -48,5 +48,5 @@ class EventBridgeSink:
                 raise refused(code, f"PutEvents failed: {code}: {result.get('ErrorMessage')}")
             progress.last_done = entry.seq
 
-    def _event(self, entry: Entry) -> dict[str, str]:
+    def _event(self, entry: SinkEntry) -> dict[str, str]:
         return {"EventBusName": self._bus, "Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": entry.text}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws.answers import answered
 from stream_sort.sinks.identity import attributes_size, fifo_labels, xml_safe
-from stream_sort.sinks.progress import Entry, Progress, check_size, entries
+from stream_sort.sinks.progress import SinkEntry, SinkProgress, check_size, entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,12 +37,12 @@ class FifoSink:
 
     def __call__(self, batch: Batch) -> None:
         """Send the batch, or raise with the last seq that was taken."""
-        with Progress(batch, self.where) as progress:
+        with SinkProgress(batch, self.where) as progress:
             for entry in entries(batch):
                 self._send(batch.queue, entry)
                 progress.last_done = entry.seq
 
-    def _send(self, queue: str, entry: Entry) -> None:
+    def _send(self, queue: str, entry: SinkEntry) -> None:
         labels = fifo_labels(self.sender, queue, entry.seq)
         text = xml_safe(entry.text)
         check_size(len(text.encode()) + attributes_size(labels), MAX_BYTES)

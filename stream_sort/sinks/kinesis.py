@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from stream_sort.aws.answers import answered
 from stream_sort.sinks.identity import partition_key
-from stream_sort.sinks.progress import Entry, Progress, check_size, entries
+from stream_sort.sinks.progress import SinkEntry, SinkProgress, check_size, entries
 
 if TYPE_CHECKING:
     from stream_sort.model.batch import Batch
@@ -36,12 +36,12 @@ class KinesisSink:
     def __call__(self, batch: Batch) -> None:
         """Put the batch, or raise with the last seq that Kinesis has taken."""
         key = partition_key(batch.queue)
-        with Progress(batch, self._where) as progress:
+        with SinkProgress(batch, self._where) as progress:
             for entry in entries(batch):
                 self._put(key, entry)
                 progress.last_done = entry.seq
 
-    def _put(self, key: str, entry: Entry) -> None:
+    def _put(self, key: str, entry: SinkEntry) -> None:
         check_size(entry.size + len(key.encode()), MAX_BYTES)
         after = {"SequenceNumberForOrdering": self._numbers[key]} if key in self._numbers else {}
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws.answers import UnreadableAnswer, answered
 from stream_sort.errors import HandlerProblem, TryLater, shown
-from stream_sort.sinks.progress import Entry, Progress, check_size, cut, entries
+from stream_sort.sinks.progress import SinkEntry, SinkProgress, check_size, cut, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ class LambdaSink:
     def __call__(self, batch: Batch) -> int | None:
         """Invoke the function; return the last seq it did when that is not all, or raise with it."""
         after = batch.after
-        with Progress(batch, f"Lambda function {self._function}") as progress:
+        with SinkProgress(batch, f"Lambda function {self._function}") as progress:
             for piece, through in _pieces(batch):
                 done = self._invoke(batch.queue, after, through, piece)
                 if done < piece[-1].seq:
@@ -53,7 +53,7 @@ class LambdaSink:
                 after = through
         return None
 
-    def _invoke(self, queue: str, after: int, through: int, piece: list[Entry]) -> int:
+    def _invoke(self, queue: str, after: int, through: int, piece: list[SinkEntry]) -> int:
         check_size(max(entry.size for entry in piece), MAX_BYTES)
         answer = answered(
             self._client.invoke,
@@ -75,14 +75,14 @@ class LambdaSink:
         return _last_done(told.get("last_done"), after, through)
 
 
-def _pieces(batch: Batch) -> Iterator[tuple[list[Entry], int]]:
+def _pieces(batch: Batch) -> Iterator[tuple[list[SinkEntry], int]]:
     """The parts of a batch and the seq that each goes through; the last one covers what was skipped at the end."""
     last = batch.seqs[-1] if batch.seqs else None
     for piece in cut(entries(batch), MAX_BYTES, MAX_COUNT):
         yield piece, batch.through if piece[-1].seq == last else piece[-1].seq
 
 
-def _payload(queue: str, after: int, through: int, piece: list[Entry]) -> bytes:
+def _payload(queue: str, after: int, through: int, piece: list[SinkEntry]) -> bytes:
     seqs = ",".join(str(entry.seq) for entry in piece)
     messages = ",".join(entry.text for entry in piece)
     head = f'"queue":{json.dumps(queue)},"after":{after},"through":{through}'

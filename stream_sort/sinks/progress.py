@@ -46,7 +46,7 @@ OF_THE_TARGET = re.compile(r"Invalid parameter: (?:TopicArn|TargetArn)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SinkEntry:
     """One message as JSON text; `size` is its bytes in UTF-8."""
 
     seq: int
@@ -54,7 +54,7 @@ class Entry:
     size: int
 
 
-class Progress:
+class SinkProgress:
     """Notes the last message that is known to be delivered with all before it; use it around the sending.
 
     An error of AWS, or one of ours, leaves as a HandlerProblem that names queue, seq and sink when nothing
@@ -88,16 +88,16 @@ class Progress:
         return next((seq for seq in self._batch.seqs if self.last_done is None or seq > self.last_done), None)
 
 
-def entries(batch: Batch) -> Iterator[Entry]:
+def entries(batch: Batch) -> Iterator[SinkEntry]:
     """The messages of a batch as text, one at a time and in order."""
     for seq, message in zip(batch.seqs, batch.messages, strict=True):
         text = dumps(message)
-        yield Entry(seq, text, len(text.encode()))
+        yield SinkEntry(seq, text, len(text.encode()))
 
 
-def cut(whole: Iterable[Entry], max_bytes: int, max_count: int) -> Iterator[list[Entry]]:
+def cut(whole: Iterable[SinkEntry], max_bytes: int, max_count: int) -> Iterator[list[SinkEntry]]:
     """Pieces that fit into one call each; an entry that fits into none stands alone, for `check_size` to name."""
-    piece: list[Entry] = []
+    piece: list[SinkEntry] = []
     size = 0
     for entry in whole:
         if piece and (len(piece) == max_count or size + entry.size > max_bytes):

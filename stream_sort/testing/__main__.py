@@ -21,7 +21,7 @@ from stream_sort.testing.simulation.variant import PRODUCTION, Variant
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stream_sort.testing.simulation.simulator import Report
+    from stream_sort.testing.simulation.simulator import RunReport
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,7 +62,7 @@ def _variant(mutant: str | None) -> Variant:
     return (MUTANTS | CONSUMER_MUTANTS)[mutant] if mutant else PRODUCTION
 
 
-def _soak(run: Callable[[int], Report], start: int, seeds: int, jobs: int) -> int:
+def _soak(run: Callable[[int], RunReport], start: int, seeds: int, jobs: int) -> int:
     done = soak(start, seeds, jobs, _progress, run)
     _say("\n" + "\n".join(f"{count:>10,} {what}" for what, count in sorted(done.met.items())))
     _say(f"{done.seeds:,} seeds in {done.seconds:.0f} s" + (", interrupted" if done.interrupted else ""))
@@ -76,7 +76,7 @@ def _progress(done: Soaked) -> None:
     sys.stderr.flush()
 
 
-def _replay(run: Callable[[int, Variant], Report], seed: int, variant: Variant) -> int:
+def _replay(run: Callable[[int, Variant], RunReport], seed: int, variant: Variant) -> int:
     try:
         report = run(seed, variant)
     except SimulationFailure as failure:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.model.batch import Batch
-    from stream_sort.testing.simulation.simulator import Report
+    from stream_sort.testing.simulation.simulator import RunReport
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ def simulate(  # noqa: PLR0913  # each is a keyword with a default
     if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
         raise InvalidInput(f"seeds is {shown(seeds)}; it must be an int of at least 1")
     done = Simulated()
-    first: Report | None = None
+    first: RunReport | None = None
     for seed in range(start, start + seeds):
         if setup is not None:
             setup()
@@ -60,7 +60,7 @@ def simulate(  # noqa: PLR0913  # each is a keyword with a default
     return done
 
 
-def _nothing_done(first: Report, done: Simulated) -> SimulationFailure:
+def _nothing_done(first: RunReport, done: Simulated) -> SimulationFailure:
     error = first.first_error
     problem = f"no message got through in {done.met['batches']} calls; the first error: {type(error).__name__}: {error}"
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from stream_sort.errors import StreamSortError
     from stream_sort.model.records import Cursor, CursorPage
-    from stream_sort.model.watch import Watch
+    from stream_sort.model.watch import WatchState
     from stream_sort.ports import CursorStore
 
 # How many rows of the pass over all queues a look goes through; a table that has no more is read whole at every look.
@@ -36,7 +36,7 @@ class Rows:
     to its end. Without `active` nobody knows which queues were active.
     """
 
-    watch: Watch
+    watch: WatchState
     found: dict[str, Cursor] = field(default_factory=dict)
     damaged: dict[str, StreamSortError] = field(default_factory=dict)
     in_turn: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class ActivityReader:
         self._cursors = cursors
         self._rows_a_look = rows_a_look
 
-    def read(self, watch: Watch, named: Collection[str], since: float, now: float) -> Rows:
+    def read(self, watch: WatchState, named: Collection[str], since: float, now: float) -> Rows:
         """Read the rows of queues that were active at or after `since`, of those named, and of the pass's next part."""
         rows = Rows(watch)
         is_small = watch.total is not None and watch.total <= self._rows_a_look
@@ -126,7 +126,7 @@ class ActivityReader:
                 return
 
 
-def _is_under_way_or_due(watch: Watch, now: float) -> bool:
+def _is_under_way_or_due(watch: WatchState, now: float) -> bool:
     is_due = watch.began is None or not 0 <= now - watch.began < HOUR
     return is_due or watch.place is not None or bool(watch.dropped)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stream_sort.errors import StreamSortError, named_error
 from stream_sort.model.activity import HOUR
 from stream_sort.model.consumption import first_checkpoint
-from stream_sort.model.watch import MOST_LAGS, Dropped, Lag, Watch
+from stream_sort.model.watch import MOST_LAGS, Dropped, Lag, WatchState
 from stream_sort.ports.time_limit import seconds_left
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LagLook:
     """One look at all consumers: what was known before, the rows in hand, and those active since, the oldest first."""
 
     now: float
-    before: Watch
+    before: WatchState
     rows: Rows
     recent: list[tuple[float, str]]
 
@@ -95,7 +95,7 @@ class LagFinder:
     `due` are those to nudge, and since when; `compared` names, by consumer, the queues that were looked at.
     """
 
-    def __init__(self, control: ControlStore, look: Look, watched: Watched) -> None:
+    def __init__(self, control: ControlStore, look: LagLook, watched: Watched) -> None:
         self._control = control
         self._look = look
         self._watched = watched

@@ -10,9 +10,9 @@ from stream_sort.errors import StoreMisconfigured, StoreUnavailable, StreamSortE
 from stream_sort.model.activity import HOUR, hour_of
 from stream_sort.model.consumption import TRIES_IN_PLACE
 from stream_sort.model.precaution import is_precaution
-from stream_sort.model.watch import MOST_LAGS, Watch
+from stream_sort.model.watch import MOST_LAGS, WatchState
 from stream_sort.upkeep.activity_reader import ROWS_A_LOOK, ActivityReader
-from stream_sort.upkeep.lag_finder import MOST_COMPARED, PATIENCE, LagFinder, Look, Watched
+from stream_sort.upkeep.lag_finder import MOST_COMPARED, PATIENCE, LagFinder, LagLook, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -35,13 +35,13 @@ MOST_NAMED = 100
 class _Pending:
     """A look that is not kept yet: what is known if no nudge goes out, and which lags and parked queues need one."""
 
-    look: Look
-    before: Watch
-    after: Watch
+    look: LagLook
+    before: WatchState
+    after: WatchState
     due: dict[tuple[str, str], float]
     overdue: list[str]
 
-    def kept(self, nudged: Collection[str]) -> Watch:
+    def kept(self, nudged: Collection[str]) -> WatchState:
         """Return what is known once these queues were nudged."""
         now, went_out = self.look.now, set(nudged)
         lags = [
@@ -54,7 +54,7 @@ class _Pending:
         return replace(self.after, lags=tuple(lags), overdue_until=until)
 
 
-class Watcher:
+class LagWatch:
     """Tells a sweep which queues to nudge, and remembers what it saw once they were.
 
     A look compares every queue that was active since the last one, every queue that lagged then, whether it moved or
@@ -115,7 +115,9 @@ class Watcher:
         except StreamSortError as error:
             self.watched.failed.append(("(all)", error))
 
-    def _seen(self, before: Watch, after: Watch, look: Look, compared: Mapping[str, set[str]]) -> Watch:
+    def _seen(
+        self, before: WatchState, after: WatchState, look: LagLook, compared: Mapping[str, set[str]]
+    ) -> WatchState:
         """Return what is known after a look: what could not be compared is the next one's, the part of the pass too.
 
         But those that fail at every look hold up no other one: they are left out. One that answers again is as a new
@@ -133,18 +135,18 @@ class Watcher:
             after = after.after_pass() if look.rows.through else after
         return replace(after, failing={name: min(compared[name], default="") for name in sorted(failed)})
 
-    def _before(self) -> Watch:
+    def _before(self) -> WatchState:
         """Read what the last look kept; what cannot be read is as nothing, or no look would ever replace it."""
         try:
-            return Watch.parse(self._control.bookmark())
+            return WatchState.parse(self._control.bookmark())
         except (StoreUnavailable, StoreMisconfigured):
             raise
         except Exception:  # noqa: BLE001  # whatever it is that somebody wrote there
-            return Watch()
+            return WatchState()
 
     def _look(
-        self, before: Watch, consumers: list[Subscription], parked: Collection[str], now: float
-    ) -> tuple[Look, Watch]:
+        self, before: WatchState, consumers: list[Subscription], parked: Collection[str], now: float
+    ) -> tuple[LagLook, WatchState]:
         """Read what there is to compare; and what will be known if all of it is."""
         names = tuple(sorted(one.name for one in consumers if one.ready))
         is_known = set(names) <= {*before.consumers, *before.failing}
@@ -164,9 +166,9 @@ class Watcher:
         done = recent[-1][0] if self.watched.left else now - OVERLAP
         kept = before.dropped.keys() - doubts
         dropped = {one.name: before.dropped[one.name] for one in consumers if one.name in kept}
-        return Look(now, before, rows, recent), replace(rows.watch, since=done, consumers=names, dropped=dropped)
+        return LagLook(now, before, rows, recent), replace(rows.watch, since=done, consumers=names, dropped=dropped)
 
-    def _tell(self, after: Watch) -> None:
+    def _tell(self, after: WatchState) -> None:
         """Tell of lags that are not remembered: until none is left, the longest of them counts."""
         self.watched.forgotten, self.watched.dropped = after.forgotten, after.dropped
         for consumer, one in after.dropped.items():
@@ -192,7 +194,7 @@ class Watcher:
             page = self._control.parked(consumer, None, page.next)
 
 
-def _overdue(look: Look, parked: dict[str, Parked], compared: set[str]) -> Iterable[str]:
+def _overdue(look: LagLook, parked: dict[str, Parked], compared: set[str]) -> Iterable[str]:
     """Parked queues that are not compared: nudged when their time has come, and then once an hour."""
     now = look.now
     until = min(now, now - HOUR if look.before.overdue_until is None else look.before.overdue_until)

@@ -25,7 +25,7 @@ from stream_sort.model.consumption import Wake
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.inserts import BATCH
 from stream_sort.testing.clock import MovableClock
-from stream_sort.upkeep.lag_watch import OVERLAP, Watcher
+from stream_sort.upkeep.lag_watch import OVERLAP, LagWatch
 from stream_sort.upkeep.sweeper import Sweeper
 from tests.benchmarks.charges import Charged, Charges
 
@@ -138,7 +138,7 @@ class Bench:
 
     def sweep(self, *, everything: bool = False) -> Charged:
         sweeper = Sweeper(
-            self.sorter, lagging=Watcher(self.sorter.stores.control(self.control_table), self.sorter.stores.cursors)
+            self.sorter, lagging=LagWatch(self.sorter.stores.control(self.control_table), self.sorter.stores.cursors)
         )
         with self.charges.measure() as charged:
             done = sweeper.sweep_all() if everything else sweeper.sweep()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from typer.testing import CliRunner
 
 from stream_sort import OrderedConsumer, Pace
-from stream_sort.aws_lambda.redrives import Wanted, redrive, wanted_by
+from stream_sort.aws_lambda.redrives import RedriveRequest, redrive, wanted_by
 from stream_sort.cli.app import app
 from stream_sort.model.consumption import Wake
 from tests.consumers import Clerk
@@ -81,7 +81,7 @@ class OperatorDesk:
                 event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 self.send_response(200)
                 try:
-                    answer = redrive(desk.consumer, wanted_by(event) or Wanted(), None).answer()
+                    answer = redrive(desk.consumer, wanted_by(event) or RedriveRequest(), None).answer()
                 except Exception as error:  # noqa: BLE001  # as Lambda does
                     answer = {"errorType": type(error).__name__, "errorMessage": str(error)}
                     self.send_header("X-Amz-Function-Error", "Unhandled")

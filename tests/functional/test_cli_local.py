@@ -20,7 +20,7 @@ from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.hints import local_command
 from stream_sort.local.leash import BY_ITSELF
 from stream_sort.local.parameters import known_parameters
-from stream_sort.local.record import Record
+from stream_sort.local.record import StackRecord
 from stream_sort.local.report import summary
 from stream_sort.local.stack import LocalStack, default_home
 from stream_sort.program import program
@@ -36,7 +36,9 @@ class UpWithNothingInIt(LocalStack):
     """What a stack says of itself needs no AWS to look at, as long as it has no queues and no functions."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(DetachedMiniStack(home, 9), home, Record(9, outputs={"ItemsTable": "Items", "TryIt": "aws x"}))
+        super().__init__(
+            DetachedMiniStack(home, 9), home, StackRecord(9, outputs={"ItemsTable": "Items", "TryIt": "aws x"})
+        )
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -82,7 +84,7 @@ def test_a_home_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 @pytest.fixture
 def was_up(tmp_path: Path) -> Path:
     """The folder of a stack that was up, and whose AWS has ended since."""
-    Record(9, {"MaxAttempts": "3"}).save(tmp_path)
+    StackRecord(9, {"MaxAttempts": "3"}).save(tmp_path)
     return tmp_path
 
 
@@ -92,7 +94,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in project.PARTS:
         (tmp_path / name).mkdir()
     monkeypatch.setattr(project, "__file__", str(tmp_path / "stream_sort" / "local" / "project.py"))
-    Record(
+    StackRecord(
         9, outputs=dict.fromkeys(("EnqueueFunction", "AdvanceFunction", "ProcessFunction", "SweepFunction"), "f")
     ).save(tmp_path / ".stream-sort")
     said = f"2026-11-18 04:42:36 {BY_ITSELF}killed by signal 9\n"
@@ -173,10 +175,10 @@ def test_one_that_left_no_word_is_dated_by_its_last_sign_of_life(was_up: Path) -
 def test_up_after_a_death_keeps_the_handler_and_names_one_that_is_gone(
     tmp_path: Path,
 ) -> None:
-    Record(9, handler=f"{tmp_path}/mine.py:handle").save(tmp_path / "home")
+    StackRecord(9, handler=f"{tmp_path}/mine.py:handle").save(tmp_path / "home")
     told = Line().error("local", "up", "--home", str(tmp_path / "home"), code=2)
     assert told == f"handler file {tmp_path}/mine.py: No such file or directory"
-    assert Record.load(tmp_path / "home") is not None
+    assert StackRecord.load(tmp_path / "home") is not None
 
 
 @pytest.mark.parametrize("words", [[], ["--sink", "log"]])
@@ -191,7 +193,7 @@ def test_a_reset_asks_first_and_changes_nothing_without_a_yes(was_up: Path, answ
     told = Line().run("local", "reset", "--home", str(was_up), given=answer, code=1).stderr
     assert told.startswith(f"Throw away every message and all state of the local stack in {was_up}, ")
     assert "nothing was changed; --yes goes on without asking" in told
-    assert Record.load(was_up) == Record(9, {"MaxAttempts": "3"})
+    assert StackRecord.load(was_up) == StackRecord(9, {"MaxAttempts": "3"})
 
 
 def test_ctrl_c_at_a_question_is_130_and_changes_nothing(was_up: Path) -> None:
@@ -211,7 +213,7 @@ def test_ctrl_c_at_a_question_is_130_and_changes_nothing(was_up: Path) -> None:
         command.send_signal(signal.SIGINT)
         told = command.stderr.read()
     assert (command.returncode, told.splitlines()[-1]) == (130, "stream-sort: nothing was changed")
-    assert Record.load(was_up) is not None
+    assert StackRecord.load(was_up) is not None
 
 
 def test_hints_name_the_command_so_that_a_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

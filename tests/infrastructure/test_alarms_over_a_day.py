@@ -11,7 +11,7 @@ from stream_sort import OrderedConsumer, Pace, StreamSorter, Sweeper
 from stream_sort.model.message import KeyNames, check_message
 from stream_sort.model.records import Arrival
 from stream_sort.testing.clock import MovableClock
-from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.lag_watch import LagWatch
 from tests.infrastructure.alarm_evaluation import ALARM, MINUTE, OK, Alarm, Figure, resolved
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Day:
         self.consumer = OrderedConsumer(
             "process", self._handle, sorter=self.sorter, max_attempts=2, pace=Pace(sleep=lambda _: None)
         )
-        self.watcher = Watcher(self.sorter.stores.control("Control"), self.sorter.stores.cursors)
+        self.watcher = LagWatch(self.sorter.stores.control("Control"), self.sorter.stores.cursors)
         self.put("calm", 0)
         self.consumer.catch_up("calm")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stream_sort import __version__
-from stream_sort.aws.accounts import Place
+from stream_sort.aws.accounts import AwsPlace
 from stream_sort.cli.checkup.asking import Aws
 from stream_sort.cli.checkup.deployment import STEPS
 from stream_sort.cli.checkup.functions import CONTROL, READERS, SHARED, TABLES
@@ -75,7 +75,7 @@ def test_a_mapping_that_is_made_by_hand_is_what_the_template_makes(
     listed = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::Lambda::EventSourceMapping"]
     made = {(told["FunctionName"]["Ref"], json.dumps(told["EventSourceArn"])): told for told in listed}
     assert defaults["Parallelization"] == PARALLEL
-    aws = Aws(Connection(Settings(), Place()))
+    aws = Aws(Connection(Settings(), AwsPlace()))
     for one in (*MAPPINGS, KINESIS):
         request = one.request("function", "source", "failures", aws)
         template = made[function_of(one.step), source_of(one)]

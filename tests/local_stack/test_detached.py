@@ -15,7 +15,7 @@ from stream_sort.errors import LocalStackFailed, PortTaken
 from stream_sort.local import stack as local_stack
 from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.ports import choose_port, free_port
-from stream_sort.local.record import Record, locked
+from stream_sort.local.record import StackRecord, locked
 from stream_sort.local.stack import LocalStack
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def processes(home: Path) -> list[int]:
 
 
 def test_it_is_found_by_its_folder_and_ended_by_whoever_finds_it(aws: DetachedMiniStack) -> None:
-    Record(aws.port, outputs={"ItemsTable": "t"}).save(aws.home)
+    StackRecord(aws.port, outputs={"ItemsTable": "t"}).save(aws.home)
     again = LocalStack.find(aws.home)
     assert again is not None
     assert (again.endpoint, again.outputs) == (aws.url, {"ItemsTable": "t"})
@@ -71,7 +71,7 @@ def test_one_whose_leash_was_killed_is_ended_by_its_group(aws: DetachedMiniStack
 
 
 def test_one_that_died_is_not_taken_for_running(aws: DetachedMiniStack) -> None:
-    Record(aws.port).save(aws.home)
+    StackRecord(aws.port).save(aws.home)
     group = int((aws.state_dir / "group").read_text())
     os.killpg(group, signal.SIGKILL)
     deadline = time.monotonic() + 20
@@ -82,7 +82,7 @@ def test_one_that_died_is_not_taken_for_running(aws: DetachedMiniStack) -> None:
 
 def test_what_a_reboot_left_behind_is_not_taken_for_running(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    Record(free_port()).save(home)
+    StackRecord(free_port()).save(home)
     os.mkfifo(home / "leash")
     (home / "aws").mkdir()
     (home / "aws" / "group").write_text(str(os.getpid()))  # a number that somebody else has now

@@ -12,9 +12,9 @@ import boto3
 import pytest
 from typer.testing import CliRunner
 
-from stream_sort.aws.accounts import Place, Stack
+from stream_sort.aws.accounts import AwsPlace, Stack
 from stream_sort.cli.app import app as command
-from stream_sort.cli.checkup.examination import Terms, examine
+from stream_sort.cli.checkup.examination import CheckupTerms, examine
 from stream_sort.cli.connection import Connection
 from stream_sort.local.settlement import STACK
 from stream_sort.local.stack import LocalStack
@@ -77,10 +77,10 @@ def examined(app: App) -> tuple[Finding, ...]:
     """What is found without --stack, of the local stack that is up."""
     outputs = app.stack.outputs
     settings = Settings(items_table=outputs["ItemsTable"], cursor_table=outputs["CursorTable"])
-    place = Place(region=REGION, endpoint_url=app.stack.endpoint, key=ACCESS_KEY)
+    place = AwsPlace(region=REGION, endpoint_url=app.stack.endpoint, key=ACCESS_KEY)
     stack = Stack("the local stack", outputs, {})
     with closing(Connection(settings, place, outputs["ControlTable"], stack=stack)) as connection:
-        return examine(connection, Terms()).findings
+        return examine(connection, CheckupTerms()).findings
 
 
 @pytest.mark.ministack

@@ -19,7 +19,7 @@ from botocore.credentials import Credentials
 
 from stream_sort.local.detached import DetachedMiniStack
 from stream_sort.local.ports import free_port
-from stream_sort.local.record import Record
+from stream_sort.local.record import StackRecord
 from stream_sort.local.report import summary
 from stream_sort.local.stack import LocalStack
 from stream_sort.local.tools import ACCESS_KEY, REGION
@@ -53,7 +53,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     aws = DetachedMiniStack(tmp_path_factory.mktemp("options"), free_port())
     aws.start()
     try:
-        Record(aws.port).save(aws.home)
+        StackRecord(aws.port).save(aws.home)
         with closing(aws.client("sqs")) as sqs, closing(aws.client("kinesis")) as kinesis:
             sqs.create_queue(QueueName="mine.fifo", Attributes={"FifoQueue": "true"})
             kinesis.create_stream(StreamName="source", ShardCount=1)

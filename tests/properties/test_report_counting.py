@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stream_sort import StreamSorter
 from stream_sort.cli.page import counting
 from stream_sort.cli.page.counting import walk_queues
-from stream_sort.cli.page.traffic import BINS, Traffic
+from stream_sort.cli.page.traffic import BINS, TrafficCounts
 from stream_sort.testing.clock import MovableClock
 
 PAUSES = st.sampled_from([0.0, 1.0, 30.0, 100.0, 1_000.0])
@@ -65,11 +65,11 @@ class Past:
     def skip(self, queue: str, seq: int) -> None:
         self.skipped += [self.clock()] * len(self.sorter.skip(queue, [seq]).skipped)
 
-    def counted(self, begin: float, reads: int) -> Traffic:
+    def counted(self, begin: float, reads: int) -> TrafficCounts:
         rows = self.sorter.stores.cursors.rows(None).rows
         end = self.clock()
         walks = walk_queues(self.sorter.stores.items, rows, (begin, end), reads, self.sorter.in_flight)
-        return Traffic.of(walks, begin, end)
+        return TrafficCounts.of(walks, begin, end)
 
 
 SKIPS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 16)), max_size=4)

@@ -5,13 +5,13 @@ import multiprocessing
 import pytest
 
 from stream_sort.testing.simulation.cases import CASES, QUEUE, Case, put, put_many
-from stream_sort.testing.simulation.exhaustive import Found, Search
+from stream_sort.testing.simulation.exhaustive import Search, SearchResult
 from stream_sort.testing.simulation.failure import SimulationFailure
 from stream_sort.testing.simulation.mutants import MUTANTS
 from stream_sort.testing.simulation.operations import Operation
 
 
-def search(index: int) -> Found | SimulationFailure:
+def search(index: int) -> SearchResult | SimulationFailure:
     try:
         return Search(CASES[index]).run()
     except SimulationFailure as failure:
@@ -19,7 +19,7 @@ def search(index: int) -> Found | SimulationFailure:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Found | SimulationFailure]:
+def found() -> dict[str, SearchResult | SimulationFailure]:
     largest_first = range(len(CASES) - 1, -1, -1)
     with multiprocessing.get_context("spawn").Pool() as pool:
         results = pool.map(search, largest_first, 1)
@@ -27,7 +27,9 @@ def found() -> dict[str, Found | SimulationFailure]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_i1_i2_i5_and_i6_hold_in_every_interleaving(found: dict[str, Found | SimulationFailure], case: Case) -> None:
+def test_i1_i2_i5_and_i6_hold_in_every_interleaving(
+    found: dict[str, SearchResult | SimulationFailure], case: Case
+) -> None:
     result = found[case.name]
     if isinstance(result, SimulationFailure):
         raise result

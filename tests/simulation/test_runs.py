@@ -13,7 +13,7 @@ from stream_sort.testing.simulation import runs
 from stream_sort.testing.simulation.calls import Call, Recorder
 from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
 from stream_sort.testing.simulation.operations import Attempt, Operation
-from stream_sort.testing.simulation.process import Process, Program
+from stream_sort.testing.simulation.process import Program, SimulatedProcess
 from stream_sort.testing.simulation.runs import Ended, ReplayedRun, SuspendedRun
 from stream_sort.testing.simulation.simulator import simulate
 from stream_sort.testing.simulation.world import World
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.testing.simulation.runs import Run
-    from stream_sort.testing.simulation.simulator import Report
+    from stream_sort.testing.simulation.simulator import RunReport
 
 RUN_NAME = re.compile(r"\brun\d+")
 
 
-def told(simulated: Callable[[int], Report], seed: int) -> list[str]:
+def told(simulated: Callable[[int], RunReport], seed: int) -> list[str]:
     return [RUN_NAME.sub("run", line) for line in simulated(seed).trace.lines()]
 
 
 @pytest.mark.parametrize("simulated", [simulate, simulate_consumers])
 def test_without_greenlet_every_seed_goes_the_same_way(
-    simulated: Callable[[int], Report], monkeypatch: pytest.MonkeyPatch
+    simulated: Callable[[int], RunReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seeds = range(60)
     suspended = [told(simulated, seed) for seed in seeds]
@@ -77,7 +77,7 @@ def test_a_run_that_is_dropped_reaches_no_call_any_more() -> None:
 
 def test_a_process_that_is_killed_in_the_middle_of_a_call_leaves_nothing_in_memory() -> None:
     world = World()
-    process = Process("writer", Program(Options(in_flight=1), ("q",)), world.clock)
+    process = SimulatedProcess("writer", Program(Options(in_flight=1), ("q",)), world.clock)
     process.begin(Attempt(1, Operation("put", messages=({"queue": "q", "seq": 0},))))
     assert process.flight is not None
     suspended = weakref.ref(process.run)

@@ -14,7 +14,7 @@ from stream_sort.replay.backfill.joining import Join
 from stream_sort.replay.backfill.ledger import Ledger
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.plan import Plan
+from stream_sort.replay.jobs.plan import JobPlan
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.stores.dynamodb import control_rows
 from tests.spark.backfills import files, fill, rows, source_of, table_options
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from stream_sort import Batch
     from stream_sort.replay.access import TableAccess
-    from stream_sort.replay.jobs.report import Report
+    from stream_sort.replay.jobs.report import JobReport
 
 QUEUES = ("ada", "bob", "eve")
 
@@ -77,7 +77,7 @@ class Bench:
         thread.start()
         return thread
 
-    def backfill(self, spark: SparkSession) -> Report:
+    def backfill(self, spark: SparkSession) -> JobReport:
         options = BackfillOptions(
             source_of(self.access, self.control_table),
             SinkOptions("parquet", out=str(self.out)),
@@ -367,8 +367,8 @@ def test_a_queue_that_has_not_begun_is_no_hindrance_and_comes_live(
     assert bench.got == [("new", 3), ("new", 4)]
 
 
-def _plan(*ranges: Range) -> Plan:
-    return Plan({}, (Part(0, ranges),), 1.0)
+def _plan(*ranges: Range) -> JobPlan:
+    return JobPlan({}, (Part(0, ranges),), 1.0)
 
 
 def _delete_checkpoint(bench: Bench, queue: str) -> None:

@@ -16,14 +16,14 @@ from stream_sort.replay.jobs.estimate import Estimate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.replay.jobs.report import Report
+    from stream_sort.replay.jobs.report import JobReport
 
 
-def done(due: Due) -> Report:
+def done(due: Due) -> JobReport:
     return Accounts.of([due]).report(1.0, trimmed=False)
 
 
-def asked(due: Due) -> Report:
+def asked(due: Due) -> JobReport:
     return planned([due], {}, Estimate(None, None), no_consumers=False)
 
 
@@ -32,7 +32,9 @@ def row(queue: str = "q", *, position: int, first_seq: int = 0, floor: int | Non
 
 
 @pytest.mark.parametrize("report", [done, asked])
-def test_what_was_trimmed_before_it_could_be_archived_is_not_called_archived(report: Callable[[Due], Report]) -> None:
+def test_what_was_trimmed_before_it_could_be_archived_is_not_called_archived(
+    report: Callable[[Due], JobReport],
+) -> None:
     told = report(Due(row(position=3, floor=3), after=3, consumed=3))
     assert told.complete
     assert told.queues[0]["archived_through"] is None
@@ -43,7 +45,7 @@ def test_what_was_trimmed_before_it_could_be_archived_is_not_called_archived(rep
 
 
 @pytest.mark.parametrize("report", [done, asked])
-def test_an_archive_that_begins_behind_a_trim_says_so(report: Callable[[Due], Report]) -> None:
+def test_an_archive_that_begins_behind_a_trim_says_so(report: Callable[[Due], JobReport]) -> None:
     due = Due(
         row(position=19, first_seq=5, floor=5), after=19, consumed=19, mark=Archived(19, 5), shelf=Shelf((6,), (), ())
     )
@@ -56,7 +58,7 @@ def test_an_archive_that_begins_behind_a_trim_says_so(report: Callable[[Due], Re
 
 
 @pytest.mark.parametrize("report", [done, asked])
-def test_what_was_archived_before_it_was_trimmed_needs_no_note(report: Callable[[Due], Report]) -> None:
+def test_what_was_archived_before_it_was_trimmed_needs_no_note(report: Callable[[Due], JobReport]) -> None:
     told = report(
         Due(row(position=19, floor=10), after=19, consumed=19, mark=Archived(19, -1), shelf=Shelf((0,), (), ()))
     )
@@ -65,7 +67,9 @@ def test_what_was_archived_before_it_was_trimmed_needs_no_note(report: Callable[
 
 
 @pytest.mark.parametrize("report", [done, asked])
-def test_a_queue_of_which_nothing_is_archived_yet_is_archived_through_no_seq(report: Callable[[Due], Report]) -> None:
+def test_a_queue_of_which_nothing_is_archived_yet_is_archived_through_no_seq(
+    report: Callable[[Due], JobReport],
+) -> None:
     told = report(Due(row(position=9), after=-1, consumed=-1, held_by="billing"))
     assert told.queues[0]["archived_through"] is None
     assert not any("segment" in note for note in told.notes)

@@ -9,7 +9,7 @@ import pytest
 from stream_sort import StreamSorter
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.archive.segments import write_segment
-from stream_sort.replay.archive.trim import Bound, Bounds, Trimmed, TrimQueues
+from stream_sort.replay.archive.trim import Bound, TrimBounds, TrimmedQueue, TrimQueues
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.table import TableOrigin
@@ -50,7 +50,7 @@ def late(seq: int) -> dict[str, Any]:
 def bound(sorter: StreamSorter, through: int, began: int = -1) -> Bound:
     cursor = sorter.stores.cursors.get("q")
     assert cursor is not None
-    (found,) = Bounds(ACCESS, sorter.stores.control("Control")).of([(cursor, Range("q", began, through))])
+    (found,) = TrimBounds(ACCESS, sorter.stores.control("Control")).of([(cursor, Range("q", began, through))])
     return found
 
 
@@ -58,7 +58,7 @@ def due(sorter: StreamSorter, through: int, began: int = -1) -> list[Range]:
     return list(bound(sorter, through, began).ranges)
 
 
-def done(trim: TrimQueues, ranges: Iterable[Range]) -> list[Trimmed]:
+def done(trim: TrimQueues, ranges: Iterable[Range]) -> list[TrimmedQueue]:
     return trim(Part(0, tuple(ranges)))
 
 
@@ -69,20 +69,24 @@ def test_what_was_kept_is_looked_up_by_itself_and_not_with_all_that_follows(
     assert (bound(sorter, 39).slots, bound(sorter, 59).slots) == (40, 59)
     sorter.put(late(11))
     sorter.put(late(20))
-    assert done(trim, due(sorter, 39)) == [Trimmed("q", 38, (11, 20))]
+    assert done(trim, due(sorter, 39)) == [TrimmedQueue("q", 38, (11, 20))]
     kept = [Range("q", 10, 11), Range("q", 19, 20)]
     assert due(sorter, 39) == kept
     assert due(sorter, 59) == [*kept, Range("q", 39, 59)]
     # Those that were kept, and up to the one at the position.
     assert (bound(sorter, 39).slots, bound(sorter, 59).slots) == (2, 2 + 19)
-    assert done(trim, due(sorter, 59)) == [Trimmed("q", 0, (11,)), Trimmed("q", 0, (20,)), Trimmed("q", 19)]
+    assert done(trim, due(sorter, 59)) == [
+        TrimmedQueue("q", 0, (11,)),
+        TrimmedQueue("q", 0, (20,)),
+        TrimmedQueue("q", 19),
+    ]
     assert sorter.stores.items.look("q", -1, 99).seqs == (11, 20, 59)
     assert due(sorter, 59) == kept
 
 
 def test_many_that_were_kept_are_looked_up_together(sorter: StreamSorter, trim: TrimQueues) -> None:
     sorter.put_many(map(late, TOMBSTONES))
-    assert done(trim, due(sorter, 39)) == [Trimmed("q", 21, tuple(TOMBSTONES)[1:])]
+    assert done(trim, due(sorter, 39)) == [TrimmedQueue("q", 21, tuple(TOMBSTONES)[1:])]
     assert due(sorter, 39) == [Range("q", 10, 39)]
     assert due(sorter, 59) == [Range("q", 10, 59)]
 
@@ -92,7 +96,7 @@ def test_what_a_trim_has_left_that_died_is_deleted_however_much_it_is(
 ) -> None:
     monkeypatch.setattr("stream_sort.replay.archive.trim.PAGE", 12)
     sorter.stores.cursors.set_floor("q", 49)
-    assert done(trim, due(sorter, 59)) == [Trimmed("q", 59)]
+    assert done(trim, due(sorter, 59)) == [TrimmedQueue("q", 59)]
 
 
 def test_what_is_stored_below_where_the_archive_began_is_left_alone(
@@ -101,7 +105,7 @@ def test_what_is_stored_below_where_the_archive_began_is_left_alone(
     monkeypatch.setattr("stream_sort.replay.archive.trim.PAGE", 3)
     sorter.stores.cursors.set_floor("q", 19)
     assert due(sorter, 59, began=19) == [Range("q", 19, 59)]
-    assert done(trim, due(sorter, 59, began=19)) == [Trimmed("q", 39)]
+    assert done(trim, due(sorter, 59, began=19)) == [TrimmedQueue("q", 39)]
     assert sorter.stores.items.look("q", -1, 99).seqs == (*range(20), 59)
     assert due(sorter, 59, began=19) == []
 
@@ -115,7 +119,7 @@ def test_a_late_message_that_is_another_in_the_archive_is_kept(
         "ExpressionAttributeNames": {"#late": "_ss_late", "#raw": "raw"},
     }
     client.update_item(TableName="Items", Key=key, ExpressionAttributeValues={":raw": {"B": b"\xfe"}}, **change)
-    assert done(trim, due(sorter, 39)) == [Trimmed("q", 39, (10,))]
+    assert done(trim, due(sorter, 39)) == [TrimmedQueue("q", 39, (10,))]
 
 
 def change(client: Faulty, seq: int, **wire: Any) -> None:
@@ -153,12 +157,12 @@ def test_a_message_that_takes_an_empty_slot_after_all_was_compared_is_not_delete
     sorter.stores.items.delete("q", seq - 1, seq, 1)
     delete = TrimQueues._delete
 
-    def overtaken(*given: Any) -> Trimmed:
+    def overtaken(*given: Any) -> TrimmedQueue:
         change(client, seq, text={"S": "another"})
         return delete(*given)
 
     monkeypatch.setattr(TrimQueues, "_delete", overtaken)
-    assert done(trim, [Range("q", -1, 59)]) == [Trimmed("q", 58)]
+    assert done(trim, [Range("q", -1, 59)]) == [TrimmedQueue("q", 58)]
     assert sorter.stores.items.look("q", -1, 99).seqs == (seq, 59)
 
 
@@ -167,7 +171,7 @@ def test_a_message_that_came_again_or_without_a_time_is_what_is_archived(
 ) -> None:
     change(client, 35, _ss_at={"N": "1"})
     change(client, 36)
-    assert done(trim, due(sorter, 59)) == [Trimmed("q", 59)]
+    assert done(trim, due(sorter, 59)) == [TrimmedQueue("q", 59)]
 
 
 def test_a_kept_slot_that_is_not_what_is_archived_holds_up_its_queue_only(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from stream_sort.replay.audit.findings import Finding
+from stream_sort.replay.audit.findings import AuditFinding
 from stream_sort.replay.audit.queues import QueueAudit
 from stream_sort.replay.audit.report import TOLD, AuditReport
 
 
-def text_of(*findings: Finding) -> str:
+def text_of(*findings: AuditFinding) -> str:
     return AuditReport("table Items", [QueueAudit("ada")], findings).text()
 
 
 def test_each_finding_is_told_with_what_to_do_about_it() -> None:
     text = text_of(
-        Finding("ada", "no_cursor", 3, detail="put it back: stream-sort recover ada"),
-        Finding("ada", "gap", 2, (range(4, 6),)),
-        Finding("", "damaged", 0, detail="archive/queues/zz: move it out of the archive"),
+        AuditFinding("ada", "no_cursor", 3, detail="put it back: stream-sort recover ada"),
+        AuditFinding("ada", "gap", 2, (range(4, 6),)),
+        AuditFinding("", "damaged", 0, detail="archive/queues/zz: move it out of the archive"),
     )
     assert "\nqueue 'ada': no_cursor: there was a cursor row, and it is lost; put it back: stream-sort recover" in text
     assert "\nqueue 'ada': gap of seq 4-5: messages are missing\n" in text
@@ -23,11 +23,11 @@ def test_each_finding_is_told_with_what_to_do_about_it() -> None:
 
 
 def test_of_many_findings_the_worst_are_told_and_where_the_others_are() -> None:
-    gaps = [Finding("ada", "gap", 1, (range(seq, seq + 1),)) for seq in range(TOLD + 2)]
+    gaps = [AuditFinding("ada", "gap", 1, (range(seq, seq + 1),)) for seq in range(TOLD + 2)]
     text = text_of(*gaps)
     assert text.count("queue 'ada': gap") == TOLD
     assert "and 2 more findings: see --json, --out or --detail" in text
 
 
 def test_what_was_repaired_needs_nothing_more() -> None:
-    assert "queue 'ada': stuck" not in text_of(Finding("ada", "stuck", 1, detail="advanced to 7", repaired=True))
+    assert "queue 'ada': stuck" not in text_of(AuditFinding("ada", "stuck", 1, detail="advanced to 7", repaired=True))

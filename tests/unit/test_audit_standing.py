@@ -11,7 +11,7 @@ from stream_sort.model.message import KeyNames, take_message
 from stream_sort.model.records import Arrival
 from stream_sort.replay.audit.findings import findings_of
 from stream_sort.replay.audit.queues import QueueAudit
-from stream_sort.replay.audit.standing import Standing
+from stream_sort.replay.audit.standing import StandingReader
 from tests.unit.queues import message, tables_of
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ def store_past_us(sorter: StreamSorter, seqs: Iterable[int]) -> None:
         sorter.stores.items.put(Arrival(take_message(message(seq), KeyNames()), None), 1.0)
 
 
-def joined(sorter: StreamSorter, *runs: tuple[int, int], first_seq: int = 0) -> tuple[QueueAudit, Standing]:
+def joined(sorter: StreamSorter, *runs: tuple[int, int], first_seq: int = 0) -> tuple[QueueAudit, StandingReader]:
     """The queue as an audit knows it that has seen these runs."""
     audit = QueueAudit("q", list(runs), rows=sum(last - first + 1 for first, last in runs))
-    standing = Standing(sorter, first_seq=first_seq, sleep=lambda _: None)
+    standing = StandingReader(sorter, first_seq=first_seq, sleep=lambda _: None)
     standing.join({"q": audit}, {})
     return audit, standing
 
@@ -87,7 +87,7 @@ def test_i7_an_unforeseen_error_in_one_queue_is_a_finding_of_it_and_keeps_no_oth
     stored = {name: QueueAudit(name, [(0, 4)], rows=5) for name in names}
     cursors = {name: row for name in names if (row := sorter.stores.cursors.get(name)) is not None and port == "heads"}
     break_for(monkeypatch, getattr(sorter.stores, port), "bad")
-    Standing(sorter, sleep=lambda _: None).join(stored, cursors)
+    StandingReader(sorter, sleep=lambda _: None).join(stored, cursors)
     found = {name: [finding for finding in findings_of(stored[name]) if finding.kind == "failed"] for name in names}
     assert {name: len(some) for name, some in found.items()} == {"a": 0, "bad": 1, "c": 0}
     assert "unexpected ZeroDivisionError('in the middle')" in found["bad"][0].detail
@@ -100,7 +100,7 @@ def test_i7_an_unforeseen_error_in_one_queue_keeps_no_other_from_being_repaired(
     for audit in audits:
         sorter.put(message(0, queue=audit.queue))
     break_for(monkeypatch, sorter.stores.cursors, "bad")
-    problems = Standing(sorter, sleep=lambda _: None).repair(audits)
+    problems = StandingReader(sorter, sleep=lambda _: None).repair(audits)
     assert list(problems) == ["bad"]
 
 

@@ -34,7 +34,7 @@ from stream_sort import (
     TransactionTooLarge,
     TryLater,
 )
-from stream_sort.aws.accounts import Place
+from stream_sort.aws.accounts import AwsPlace
 from stream_sort.aws.errors import (
     CREDENTIAL_CODES,
     DENIED_CODES,
@@ -45,7 +45,7 @@ from stream_sort.aws.errors import (
 )
 from stream_sort.model.batch import Transaction
 from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription
-from stream_sort.stores.dynamodb.calls import Target
+from stream_sort.stores.dynamodb.calls import CallTarget
 from tests.unit.faulty import Faulty, message, refusal
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def said_of(name: str) -> str:
 @pytest.mark.parametrize("code", sorted([*KINDS, *OTHERS]))
 def test_no_name_changes_what_a_code_says(code: str, name: str) -> None:
     error = refusal(code, says=said_of(name))
-    target = Target("PutItem", name, "eu-west-1", "https://here")
+    target = CallTarget("PutItem", name, "eu-west-1", "https://here")
     assert not is_refusal(error)
     assert not is_retryable(error)
     ours = translate(error, target)
@@ -305,11 +305,11 @@ def test_a_transaction_of_our_own_rows_that_fails_otherwise_is_not_read_as_a_los
 @pytest.mark.parametrize(
     ("place", "which"),
     [
-        (Place(region="endpoint 1"), "check --region and --profile"),
-        (Place(region="eu-west-1", endpoint_url="nowhere"), "check --endpoint-url"),
+        (AwsPlace(region="endpoint 1"), "check --region and --profile"),
+        (AwsPlace(region="eu-west-1", endpoint_url="nowhere"), "check --endpoint-url"),
     ],
 )
-def test_a_region_called_endpoint_is_not_taken_for_an_address(place: Place, which: str) -> None:
+def test_a_region_called_endpoint_is_not_taken_for_an_address(place: AwsPlace, which: str) -> None:
     with pytest.raises(SettingsError, match=which):
         place.client("lambda", read_timeout=1.0)
 

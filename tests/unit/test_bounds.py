@@ -12,10 +12,10 @@ from stream_sort.replay.backfill.bounds import (
     trimmed_notes,
 )
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
-from stream_sort.replay.backfill.tally import Tally
+from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.export.order import EXAMPLES, Doubles, Singles
 from stream_sort.replay.jobs.options import Source
-from stream_sort.replay.jobs.plan import Plan
+from stream_sort.replay.jobs.plan import JobPlan
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.selection import Selection
 
@@ -56,18 +56,18 @@ def test_queues_that_were_never_trimmed_are_not_mentioned_and_many_are_counted()
 def test_times_narrow_an_export_so_that_its_bounds_say_nothing(*, by_time: bool, short: dict[str, str]) -> None:
     selection = Selection(from_seq=0, since=5.0 if by_time else None)
     options = BackfillOptions(Source(export="e"), SinkOptions("jsonl", out="o"), selection)
-    assert shortfalls(options, Plan({}, (Part(0, (Range("a", 4, 9),)),), 1.0)) == short
+    assert shortfalls(options, JobPlan({}, (Part(0, (Range("a", 4, 9),)),), 1.0)) == short
 
 
 def test_whoever_resumes_counts_a_conflict_once_though_it_was_read_ahead() -> None:
     slots = Singles([])
     slots.doubles.conflict("a", 3)
     slots.doubles.conflict("a", 7)
-    start = Tally("a", -1, 9, -1)
-    first = Tally("a", -1, 9, 5).with_conflicts(start, slots)
+    start = RangeTally("a", -1, 9, -1)
+    first = RangeTally("a", -1, 9, 5).with_conflicts(start, slots)
     again = Singles([])
     again.doubles.conflict("a", 7)
-    last = Tally("a", -1, 9, 9).with_conflicts(first, again)
+    last = RangeTally("a", -1, 9, 9).with_conflicts(first, again)
     assert (first.conflicts, last.conflicts, last.conflicting) == (1, 2, (3, 7))
 
 
@@ -76,7 +76,7 @@ def test_more_conflicts_than_are_named_are_all_counted() -> None:
     slots.doubles = Doubles()
     for seq in range(EXAMPLES + 5):
         slots.doubles.conflict("a", seq)
-    tally = Tally("a", -1, 99, 99).with_conflicts(Tally("a", -1, 99, -1), slots)
+    tally = RangeTally("a", -1, 99, 99).with_conflicts(RangeTally("a", -1, 99, -1), slots)
     assert (tally.conflicts, len(tally.conflicting)) == (EXAMPLES + 5, EXAMPLES)
 
 
@@ -91,7 +91,9 @@ def test_queues_without_a_range_ended_before_it_or_have_all_of_it(
 
 
 def test_holes_that_a_trim_made_are_told_from_others_and_many_are_counted() -> None:
-    holed = [Tally(f"q{n}", -1, 19, 4, missing=(Range(f"q{n}", 4, 9),), failed="hole") for n in range(MOST_NOTES + 2)]
+    holed = [
+        RangeTally(f"q{n}", -1, 19, 4, missing=(Range(f"q{n}", 4, 9),), failed="hole") for n in range(MOST_NOTES + 2)
+    ]
     cursors: dict[str, Cursor | None] = {one.queue: Cursor(one.queue, 19, 0, floor=9) for one in holed}
     told, notes = trimmed_meanwhile(holed, cursors)
     assert all("is trimmed up to seq 9" in one.failed for one in told)
@@ -102,7 +104,7 @@ def test_holes_that_a_trim_made_are_told_from_others_and_many_are_counted() -> N
 
 
 def test_a_hole_that_may_be_skipped_is_none_where_a_trim_made_it_and_a_consumer_is_to_be_joined() -> None:
-    skipped = Tally("a", -1, 9, 9, rows=5, missing=(Range("a", 1, 6),))
+    skipped = RangeTally("a", -1, 9, 9, rows=5, missing=(Range("a", 1, 6),))
     cursors = {"a": Cursor("a", 20, 0, floor=4)}
     assert trimmed_meanwhile([skipped], cursors)[0] == [skipped]
     (told,), _ = trimmed_meanwhile([skipped], cursors, is_failure=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import InternalError
-from stream_sort.aws_lambda.redrives import Wanted, redrive
+from stream_sort.aws_lambda.redrives import RedriveRequest, redrive
 from stream_sort.aws_lambda.wakes import batch_response
 from stream_sort.model.consumption import Wake
 from tests.consumers import Clerk, Office, ends, wake
@@ -125,7 +125,7 @@ def test_a_bug_in_one_queue_stops_no_redrive_of_the_others(office: Office) -> No
     wake(consumer, "a", "worse", "z")
     clerk.poison.clear()
     with_buggy_control(consumer, "dead_letters_of")
-    done = redrive(consumer, Wanted(), None)
+    done = redrive(consumer, RedriveRequest(), None)
     assert (done.queues, done.delivered) == (3, 4)
     (failed,) = done.failed
     assert failed["queue"] == "worse"

@@ -10,7 +10,7 @@ from stream_sort import OrderedConsumer, RowDamaged, StreamSorter, Sweeper
 from stream_sort.aws_lambda.wakes import batch_response
 from stream_sort.model.consumption import Wake
 from stream_sort.testing.clock import MovableClock
-from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.lag_watch import LagWatch
 
 if TYPE_CHECKING:
     from tests.unit.faulty import Faulty
@@ -89,7 +89,7 @@ def test_a_cursor_row_that_cannot_be_read_is_told_by_every_sweep(
     change(client, "seq", value)
     wakes = [Wake("bad", 0, ("first",)), Wake("good", 0, ("second",))]
     assert batch_response(wakes, consumer.process(wakes)) == {"batchItemFailures": []}, "no shard is held up"
-    watcher = Watcher(sorter.stores.control("Control"), sorter.stores.cursors, rows_a_look)
+    watcher = LagWatch(sorter.stores.control("Control"), sorter.stores.cursors, rows_a_look)
     for _ in range(5):
         clock.move(1_200)
         done = Sweeper(sorter, lagging=watcher).sweep()
@@ -105,7 +105,7 @@ def test_a_queue_that_waits_and_cannot_be_read_counts_once_as_failed(client: Fau
     OrderedConsumer("billing", lambda _: None, sorter=sorter).create_tables()
     OrderedConsumer("billing", lambda _: None, sorter=sorter).catch_up("good")
     change(client, "seq", {"S": "x"})
-    watcher = Watcher(sorter.stores.control("Control"), sorter.stores.cursors)
+    watcher = LagWatch(sorter.stores.control("Control"), sorter.stores.cursors)
     assert [queue for queue, _ in Sweeper(sorter, lagging=watcher).sweep().failed] == ["bad"]
 
 

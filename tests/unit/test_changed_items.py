@@ -18,7 +18,7 @@ from stream_sort import (
 from stream_sort.aws_lambda.wakes import batch_response
 from stream_sort.model.consumption import Wake
 from stream_sort.testing.clock import MovableClock
-from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.lag_watch import LagWatch
 
 if TYPE_CHECKING:
     from tests.unit.faulty import Faulty
@@ -121,7 +121,7 @@ def test_a_queue_with_an_item_that_cannot_be_read_does_not_stop_without_a_word(c
     (parked,) = scene.consumer.parked()
     assert (parked.queue, parked.seq, parked.damaged) == ("a", 1, True)
     assert "RowDamaged" in parked.error
-    watcher = Watcher(scene.sorter.stores.control("Control"), scene.sorter.stores.cursors)
+    watcher = LagWatch(scene.sorter.stores.control("Control"), scene.sorter.stores.cursors)
     scene.clock.move(60)
     assert Sweeper(scene.sorter, lagging=watcher).sweep().nudged == ["a"]
     assert watcher.watched.parked == {"billing": 1}, "the alarm on parked queues sees it"

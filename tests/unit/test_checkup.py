@@ -11,7 +11,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from stream_sort.aws.accounts import Place, Stack
+from stream_sort.aws.accounts import AwsPlace, Stack
 from stream_sort.cli.checkup.asking import TRIES, Aws, Unanswered
 from stream_sort.cli.checkup.finding import Checkup, fail, ok
 from stream_sort.cli.checkup.functions import check_function, logs_of
@@ -39,14 +39,14 @@ QUEUE = next(one for one in MAPPINGS if one.source == "RetryQueue")
 @pytest.fixture
 def aws() -> Iterator[Aws]:
     stack = Stack("orders", {"ItemsTable": "Items", "CursorTable": "Cursor"}, {})
-    connection = Connection(Settings(), Place(profile="ops", region="eu-west-1"), stack=stack)
+    connection = Connection(Settings(), AwsPlace(profile="ops", region="eu-west-1"), stack=stack)
     with closing(boto3.client("sqs", "eu-west-1", aws_access_key_id="x", aws_secret_access_key="y")) as sqs:
         yield Aws(connection, sleep=lambda _: None, clients={"sqs": sqs})
 
 
 @pytest.fixture
 def local() -> Aws:
-    place = Place(region="us-east-1", endpoint_url="http://127.0.0.1:4566", key="test")
+    place = AwsPlace(region="us-east-1", endpoint_url="http://127.0.0.1:4566", key="test")
     outputs = {"ItemsTable": "Items", "CursorTable": "Cursor", "ControlTable": "Control"}
     return Aws(Connection(Settings(), place, stack=Stack("the local stack", outputs)))
 

@@ -12,7 +12,7 @@ from stream_sort import OrderedConsumer, RowDamaged, StreamSorter, Sweeper
 from stream_sort.model.consumption import Wake
 from stream_sort.stores.dynamodb.control_rows import BOOKMARK, CONSUMERS, SWEEP, key_of, place_of
 from stream_sort.testing.clock import MovableClock
-from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.lag_watch import LagWatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Bench:
         for queue in ("a", "b"):
             self.sorter.put({"queue": queue, "seq": 1})
         self.control = self.sorter.stores.control("Control")
-        self.watcher = Watcher(self.control, self.sorter.stores.cursors)
+        self.watcher = LagWatch(self.control, self.sorter.stores.cursors)
 
     def _handle(self, batch: Batch) -> None:
         if batch.queue == "p":

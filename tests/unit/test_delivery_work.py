@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.errors import HandlerProblem, PartlyDone, SequenceConflict, SettingsError, TableNotFound
-from stream_sort.replay.backfill.ledger import Ledger, Record
-from stream_sort.replay.backfill.tally import Tally
+from stream_sort.replay.backfill.ledger import Ledger, PartRecord
+from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.backfill.targets.delivery import ATTEMPTS, NOT_AT_SOURCE, DeliveryWork
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Part, Range
@@ -35,7 +35,7 @@ def work(inbox: Inbox, ledger: Ledger, on_gap: str = "fail", batch_size: int = 3
     return DeliveryWork(inbox, ledger, Selection(), on_gap, batch_size, "plan", sleep=lambda _: None)
 
 
-def deliver(inbox: Inbox, ledger: Ledger, on_gap: str = "fail") -> Record:
+def deliver(inbox: Inbox, ledger: Ledger, on_gap: str = "fail") -> PartRecord:
     batches = [slots("a", range(10), skipped={4: "given up", 5: "given up"}), slots("b", range(5, 9))]
     return work(inbox, ledger, on_gap)(PART, iter(batches))
 
@@ -175,7 +175,7 @@ def test_whoever_resumes_goes_on_with_the_same_sending_and_a_queue_begun_anew_is
     deliver(refusing, ledger)
     record = deliver(inbox, ledger)
     assert {*refusing.sendings} == {*inbox.sendings} == {"plan-0"}
-    begun_anew = replace(Tally.of(PART.ranges[0]), again=1)
+    begun_anew = replace(RangeTally.of(PART.ranges[0]), again=1)
     ledger.commit(replace(record, tallies=(begun_anew, record.tallies[1]), ended=False))
     batches = [slots("a", range(10), skipped={4: "given up", 5: "given up"})]
     assert work(anew, ledger)(Part(0, PART.ranges[:1]), iter(batches)).ended
@@ -195,7 +195,7 @@ def test_many_small_queues_are_committed_together(ledger: Ledger) -> None:
     commits = []
 
     class Counting(Ledger):
-        def commit(self, record: Record) -> None:
+        def commit(self, record: PartRecord) -> None:
             commits.append(record)
             super().commit(record)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.cli.costing.disorder import Look, releases
+from stream_sort.cli.costing.disorder import LookAhead, releases
 from stream_sort.cli.costing.model import OWN_BYTES, Load, monthly
 from stream_sort.cli.costing.work import Work, read_units, write_units
 from stream_sort.sorter import Sorter
@@ -19,7 +19,7 @@ from stream_sort.sorter import Sorter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SMALL = Look(first_page=64, item_bytes=100)
+SMALL = LookAhead(first_page=64, item_bytes=100)
 # Of random orders, an average over so many blocks of 10 is within 3 % of that of all orders: three standard errors.
 BLOCKS, TOLERANCE = 2_000, 0.03
 
@@ -92,7 +92,7 @@ def test_the_shares_add_up_and_every_message_is_released_once(shuffled: int) -> 
 def test_large_messages_make_looks_dearer_and_small_ones_do_not() -> None:
     small, large = (
         sum(share * release.work.read_units for share, release in releases(10, look))
-        for look in (SMALL, Look(first_page=2, item_bytes=40_000))
+        for look in (SMALL, LookAhead(first_page=2, item_bytes=40_000))
     )
     assert small == pytest.approx(2 - 1 / 10, rel=1e-4)
     assert large > 5 * small

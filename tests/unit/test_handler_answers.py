@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import Batch, HandlerProblem, PartlyDone
-from stream_sort.consume.handler import Verdict, verdict_of
+from stream_sort.consume.handler import HandlerAnswer, call_handler
 from tests.consumers import Office, ends, wake
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ def raising(error: Exception) -> Callable[[Batch], Any]:
 
 
 def test_no_answer_means_that_all_is_done() -> None:
-    assert verdict_of(lambda _: None, BATCH) == Verdict(15)
+    assert call_handler(lambda _: None, BATCH) == HandlerAnswer(15)
 
 
 @pytest.mark.parametrize(
     "answer", [True, False, "14", 14.0, {"last_done": 12}, [], pytest.param(object(), id="object")], ids=repr
 )
 def test_an_answer_that_is_neither_nothing_nor_a_seq_is_no_success(answer: Any) -> None:
-    verdict = verdict_of(lambda _: answer, BATCH)
+    verdict = call_handler(lambda _: answer, BATCH)
     assert verdict.done == 9
     assert isinstance(verdict.error, HandlerProblem)
     assert "a handler returns None, when all is done, or the last seq it did, as an int" in str(verdict.error)
@@ -53,23 +53,23 @@ def test_a_handler_that_answers_with_the_wrong_type_parks_its_queue(office: Offi
 
 @pytest.mark.parametrize(("answer", "done"), [(11, 11), (12, 12), (13, 13), (14, 15), (15, 15)])
 def test_an_int_is_the_last_seq_done(answer: int, done: int) -> None:
-    assert verdict_of(lambda _: answer, BATCH) == Verdict(done)
+    assert call_handler(lambda _: answer, BATCH) == HandlerAnswer(done)
     error = PartlyDone(answer)
-    assert verdict_of(raising(error), BATCH) == Verdict(done, None if done == 15 else error)
+    assert call_handler(raising(error), BATCH) == HandlerAnswer(done, None if done == 15 else error)
 
 
 @pytest.mark.parametrize("answer", [9, 10])
 def test_a_handler_that_did_nothing_failed(answer: int) -> None:
-    verdict = verdict_of(lambda _: answer, BATCH)
+    verdict = call_handler(lambda _: answer, BATCH)
     assert (verdict.done, str(verdict.error)) == (9, "the handler says it did nothing of seqs 11 to 14")
     error = PartlyDone(answer)
-    assert verdict_of(raising(error), BATCH) == Verdict(9, error)
+    assert call_handler(raising(error), BATCH) == HandlerAnswer(9, error)
 
 
 @pytest.mark.parametrize("answer", [-1, 0, 3, 8, 16, 10**30])
 def test_a_handler_that_did_what_it_was_not_given_failed(answer: int) -> None:
     for handler in (lambda _: answer, raising(PartlyDone(answer))):
-        verdict = verdict_of(handler, BATCH)
+        verdict = call_handler(handler, BATCH)
         assert verdict.done == 9
         assert isinstance(verdict.error, HandlerProblem)
         assert f"up to {answer}, but was given seqs 11 to 14" in str(verdict.error)
@@ -77,13 +77,13 @@ def test_a_handler_that_did_what_it_was_not_given_failed(answer: int) -> None:
 
 @pytest.mark.parametrize("last_done", [None, "12", True, 12.0])
 def test_partly_done_with_no_seq_failed(last_done: Any) -> None:
-    verdict = verdict_of(raising(PartlyDone(last_done)), BATCH)
+    verdict = call_handler(raising(PartlyDone(last_done)), BATCH)
     assert (verdict.done, type(verdict.error)) == (9, HandlerProblem)
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyError(), RecursionError(), StopIteration()], ids=repr)
 def test_any_error_means_that_nothing_is_done(error: Exception) -> None:
-    assert verdict_of(raising(error), BATCH) == Verdict(9, error)
+    assert call_handler(raising(error), BATCH) == HandlerAnswer(9, error)
 
 
 def test_the_finished_part_of_a_batch_does_not_come_again(office: Office) -> None:

@@ -12,14 +12,14 @@ from stream_sort.replay.access import TableAccess
 from stream_sort.replay.backfill.joining import Join
 from stream_sort.replay.backfill.ledger import Ledger
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.plan import Plan
+from stream_sort.replay.jobs.plan import JobPlan
 from stream_sort.replay.ranges import Part, Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-PLAN = Plan({}, (Part(0, (Range("ada", -1, 19),)),), 1.0)
+PLAN = JobPlan({}, (Part(0, (Range("ada", -1, 19),)),), 1.0)
 
 
 class Bench:
@@ -86,10 +86,10 @@ def test_a_consumer_that_went_on_and_let_others_trim_is_joined(bench: Bench) -> 
 
 
 def test_a_place_that_another_job_holds_by_now_is_not_joined(bench: Bench) -> None:
-    other = Plan({}, (Part(0, (Range("bob", 4, 9),)),), 1.0)
+    other = JobPlan({}, (Part(0, (Range("bob", 4, 9),)),), 1.0)
     bench.sorter.put_many({"queue": "bob", "seq": seq} for seq in range(10))
     bench.join.hold(other, Ledger(Storage(str(bench.folder / "elsewhere"))))
-    both = Plan({}, (Part(0, (Range("ada", -1, 19), Range("bob", -1, 4))),), 1.0)
+    both = JobPlan({}, (Part(0, (Range("ada", -1, 19), Range("bob", -1, 4))),), 1.0)
     with pytest.raises(JoinRefused, match="'live' is held by another backfill in queue 'bob'"):
         bench.join.join(both, bench.ledger)
 

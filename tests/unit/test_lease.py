@@ -11,7 +11,7 @@ import pytest
 
 from stream_sort.errors import ReplayFailed, SettingsError
 from stream_sort.replay.backfill.lease import EXPIRY, Lease, this_machine
-from stream_sort.replay.backfill.ledger import Ledger, Record
+from stream_sort.replay.backfill.ledger import Ledger, PartRecord
 from stream_sort.replay.files.storage import Storage
 from stream_sort.testing.clock import MovableClock
 
@@ -52,7 +52,7 @@ def test_a_run_whose_process_is_dead_is_taken_over_at_once_and_may_commit_no_mor
     second.check()
     left = pickle.loads(pickle.dumps(Ledger(storage, first)))
     with pytest.raises(ReplayFailed, match="another run of this job has taken over"):
-        left.commit(Record(0, (), ended=False))
+        left.commit(PartRecord(0, (), ended=False))
     assert Ledger(storage).records() == {}
 
 
@@ -65,13 +65,13 @@ def test_what_a_run_that_was_followed_still_writes_takes_nothing_back(storage: S
             clock.move(2 * EXPIRY)
             follower = Ledger(storage, take(storage, clock, "there"))
             assert follower.record(0) is None
-            follower.commit(Record(0, (), ended=True))
+            follower.commit(PartRecord(0, (), ended=True))
 
     clock = MovableClock()
-    Held(storage, take(storage, clock)).commit(Record(0, (), ended=False))
+    Held(storage, take(storage, clock)).commit(PartRecord(0, (), ended=False))
     ledger = Ledger(storage)
-    assert ledger.record(0) == Record(0, (), ended=True)
-    assert ledger.records() == {0: Record(0, (), ended=True)}
+    assert ledger.record(0) == PartRecord(0, (), ended=True)
+    assert ledger.records() == {0: PartRecord(0, (), ended=True)}
 
 
 def test_a_lease_is_above_those_of_all_records_though_its_files_were_deleted(storage: Storage) -> None:
@@ -79,7 +79,7 @@ def test_a_lease_is_above_those_of_all_records_though_its_files_were_deleted(sto
     assert ledger.last_lease() == 0
     take(storage, clock).release()
     second = take(storage, clock)
-    Ledger(storage, second).commit(Record(0, (), ended=False))
+    Ledger(storage, second).commit(PartRecord(0, (), ended=False))
     storage.delete(second.name)
     third = Lease.take(storage, above=ledger.last_lease(), clock=clock)
     third.check()
@@ -92,10 +92,10 @@ def test_of_the_records_of_a_part_that_of_the_last_lease_counts_and_one_without_
             """As if each had looked while it was the last."""
 
     ledger, lease = Ledger(storage), take(storage, MovableClock())
-    ledger.commit(Record(0, (), ended=False))
+    ledger.commit(PartRecord(0, (), ended=False))
     for number in (10_000_000, 9_999_999, 1):
-        Unchecked(storage, replace(lease, number=number)).commit(Record(0, (), ended=True, size=number))
-        assert ledger.record(0) == ledger.records()[0] == Record(0, (), ended=True, size=10_000_000)
+        Unchecked(storage, replace(lease, number=number)).commit(PartRecord(0, (), ended=True, size=number))
+        assert ledger.record(0) == ledger.records()[0] == PartRecord(0, (), ended=True, size=10_000_000)
 
 
 def test_a_run_on_another_machine_is_taken_over_when_it_was_not_seen_for_long(storage: Storage) -> None:

@@ -4,20 +4,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort.replay.backfill.ledger import Ledger, Record
+from stream_sort.replay.backfill.ledger import Ledger, PartRecord
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.backfill.plan import left_over
-from stream_sort.replay.backfill.tally import Tally
+from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.jobs.options import Source
-from stream_sort.replay.jobs.plan import Plan
+from stream_sort.replay.jobs.plan import JobPlan
 from stream_sort.replay.ranges import Part, Range
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PLAN = Plan({}, (Part(0, (Range("a", -1, 9), Range("b", -1, 3))),), 1.0)
-HOLED = Tally("a", -1, 9, 9, rows=9, missing=(Range("a", 3, 4),))
-WHOLE = Tally("b", -1, 3, 3, rows=4)
+PLAN = JobPlan({}, (Part(0, (Range("a", -1, 9), Range("b", -1, 3))),), 1.0)
+HOLED = RangeTally("a", -1, 9, 9, rows=9, missing=(Range("a", 3, 4),))
+WHOLE = RangeTally("b", -1, 3, 3, rows=4)
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def test_a_queue_with_a_hole_is_delivered_again_unless_the_hole_was_skipped_for_
     sink = SinkOptions("kinesis", target="stream")
     options = BackfillOptions(Source("Items", "Cursor"), sink, checkpoint=str(tmp_path), on_gap=on_gap)
     ledger = Ledger(options.ledger)
-    ledger.commit(Record(0, (HOLED, WHOLE), ended=True, skips=skipped_then))
+    ledger.commit(PartRecord(0, (HOLED, WHOLE), ended=True, skips=skipped_then))
     left, records = left_over(options, PLAN, ledger, holes_stay=False)
     assert left == ([Part(0, (Range("a", -1, 9),))] if again else [])
-    assert records[0].tallies == ((Tally("a", -1, 9, -1, again=1) if again else HOLED), WHOLE)
+    assert records[0].tallies == ((RangeTally("a", -1, 9, -1, again=1) if again else HOLED), WHOLE)
     assert ledger.record(0) == records[0]

@@ -14,7 +14,7 @@ from stream_sort.errors import InvalidInput, LocalStackFailed
 from stream_sort.local import project
 from stream_sort.local.ports import choose_port, free_port
 from stream_sort.local.project import HandlerFile, project_root
-from stream_sort.local.record import FILE, Record, locked
+from stream_sort.local.record import FILE, StackRecord, locked
 from stream_sort.local.stack import LocalStack, asked_over
 from stream_sort.local.tools import environment
 from stream_sort.local.watch import watch_handler
@@ -72,28 +72,28 @@ def test_a_handler_file_that_cannot_work_is_named(tmp_path: Path, text: str, pro
 
 
 def test_a_record_that_cannot_be_read_is_none_at_all(tmp_path: Path) -> None:
-    assert Record.load(tmp_path) is None
-    Record(4566, {"Sink": "log"}).save(tmp_path)
-    assert Record.load(tmp_path) == Record(4566, {"Sink": "log"})
+    assert StackRecord.load(tmp_path) is None
+    StackRecord(4566, {"Sink": "log"}).save(tmp_path)
+    assert StackRecord.load(tmp_path) == StackRecord(4566, {"Sink": "log"})
     for text in ("", "{", "[]", '{"other": 1}'):
         (tmp_path / FILE).write_text(text)
-        assert Record.load(tmp_path) is None
+        assert StackRecord.load(tmp_path) is None
 
 
 def test_what_was_asked_for_before_stays_unless_it_is_asked_for_anew() -> None:
-    before = Record(4566, {"MaxAttempts": "3", "OnPoison": "dead_letter"}, "mine.py:handle", {"MaxAttempts": "3"})
-    asked = asked_over(before, Record(0, {"MaxAttempts": "4"}))
+    before = StackRecord(4566, {"MaxAttempts": "3", "OnPoison": "dead_letter"}, "mine.py:handle", {"MaxAttempts": "3"})
+    asked = asked_over(before, StackRecord(0, {"MaxAttempts": "4"}))
     assert asked.parameters == {"MaxAttempts": "4", "OnPoison": "dead_letter"}
     assert asked.handler == "mine.py:handle"
-    assert asked_over(before, Record(0, {}, "other.py:handle")).handler == "other.py:handle"
+    assert asked_over(before, StackRecord(0, {}, "other.py:handle")).handler == "other.py:handle"
 
 
 def test_an_empty_value_asks_for_the_default_and_a_sink_for_no_handler() -> None:
-    before = Record(4566, {"MaxAttempts": "3", "OnPoison": "dead_letter"}, "mine.py:handle")
-    assert asked_over(before, Record(0, {"OnPoison": ""})).parameters == {"MaxAttempts": "3"}
-    assert asked_over(None, Record(0, {"OnPoison": "", "Sink": "log"})).parameters == {"Sink": "log"}
-    assert asked_over(before, Record(0, {"Sink": "log"})).handler is None
-    assert asked_over(before, Record(0, {"Handler": ""})).handler is None
+    before = StackRecord(4566, {"MaxAttempts": "3", "OnPoison": "dead_letter"}, "mine.py:handle")
+    assert asked_over(before, StackRecord(0, {"OnPoison": ""})).parameters == {"MaxAttempts": "3"}
+    assert asked_over(None, StackRecord(0, {"OnPoison": "", "Sink": "log"})).parameters == {"Sink": "log"}
+    assert asked_over(before, StackRecord(0, {"Sink": "log"})).handler is None
+    assert asked_over(before, StackRecord(0, {"Handler": ""})).handler is None
 
 
 @pytest.mark.parametrize("home", ["file", "file/stack", "/proc/stack"])
@@ -108,7 +108,7 @@ def test_a_folder_with_the_users_own_files_is_not_taken_for_a_local_stack(tmp_pa
     with pytest.raises(InvalidInput, match="holds something else"):
         LocalStack.take_down(tmp_path)
     assert (tmp_path / "thesis.txt").exists()
-    Record(4566).save(tmp_path)
+    StackRecord(4566).save(tmp_path)
     with locked(tmp_path):
         pass
 
@@ -168,7 +168,7 @@ class Swapped:
     death = None
 
     def __init__(self, file: HandlerFile) -> None:
-        self.record = Record(9, handler=str(file), digest=file.digest)
+        self.record = StackRecord(9, handler=str(file), digest=file.digest)
 
     def swap_handler(self) -> bool:
         file = HandlerFile.parse(self.record.handler or "")

@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 
 from stream_sort.errors import SettingsError, StoreError
-from stream_sort.replay.jobs.plan import Plan, whole_queues
+from stream_sort.replay.jobs.plan import JobPlan, whole_queues
 from stream_sort.replay.ranges import Part, Range
 
 OPTIONS = {"sink": "parquet", "queue": ("a", "b"), "to_seq": None}
 
 
 def test_a_plan_comes_back_as_it_was() -> None:
-    plan = Plan(OPTIONS, (Part(0, (Range("{x,y}", -1, 4), Range("🙂", 2, 3))), Part(1, (Range("🙂", 3, 9),))), 12.5)
-    again = Plan.decode(plan.encode(), "here")
+    plan = JobPlan(OPTIONS, (Part(0, (Range("{x,y}", -1, 4), Range("🙂", 2, 3))), Part(1, (Range("🙂", 3, 9),))), 12.5)
+    again = JobPlan.decode(plan.encode(), "here")
     assert (again.parts, again.made_at, again.id) == (plan.parts, plan.made_at, plan.id)
     assert again.ends() == {"{x,y}": 4, "🙂": 9}
     assert again.starts() == {"{x,y}": -1, "🙂": 2}
@@ -19,7 +19,7 @@ def test_a_plan_comes_back_as_it_was() -> None:
 
 
 def test_other_options_are_refused_and_the_difference_is_named() -> None:
-    plan = Plan.decode(Plan(OPTIONS, (), 1.0).encode(), "here")
+    plan = JobPlan.decode(JobPlan(OPTIONS, (), 1.0).encode(), "here")
     with pytest.raises(SettingsError, match=r"here belongs to another job: --to-seq was None and is now 5"):
         plan.check({**OPTIONS, "to_seq": 5}, "here")
     with pytest.raises(SettingsError, match=r"--queue was \['a', 'b'\] and is now \['a'\]"):
@@ -27,7 +27,7 @@ def test_other_options_are_refused_and_the_difference_is_named() -> None:
 
 
 def test_of_several_differences_each_is_named() -> None:
-    plan = Plan.decode(Plan({**OPTIONS, "rows_per_part": 100}, (), 1.0).encode(), "here")
+    plan = JobPlan.decode(JobPlan({**OPTIONS, "rows_per_part": 100}, (), 1.0).encode(), "here")
     with pytest.raises(SettingsError) as refused:
         plan.check({**OPTIONS, "rows_per_part": 100_000, "sink": "jsonl"}, "here")
     assert str(refused.value) == (
@@ -41,7 +41,7 @@ def test_of_several_differences_each_is_named() -> None:
     [("history/_stream_sort", "--out"), ("history_7", "--out and --checkpoint")],
 )
 def test_whoever_writes_files_is_told_to_take_another_place_for_them(where: str, another: str) -> None:
-    plan = Plan(OPTIONS, (), 1.0)
+    plan = JobPlan(OPTIONS, (), 1.0)
     with pytest.raises(SettingsError, match=rf"or another {another}$"):
         plan.check({**OPTIONS, "out": "history", "to_seq": 5}, where)
 
@@ -51,7 +51,7 @@ def test_whoever_writes_files_is_told_to_take_another_place_for_them(where: str,
 )
 def test_what_is_no_plan_is_named_with_its_place(content: bytes) -> None:
     with pytest.raises(StoreError, match=r"^over/there/plan\.json") as refused:
-        Plan.decode(content, "over/there/plan.json")
+        JobPlan.decode(content, "over/there/plan.json")
     assert "Error" not in str(refused.value)
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from stream_sort.local.log_keeper import PAGE, all_events
-from stream_sort.local.readable_logs import Kind, LogLine, readable
+from stream_sort.local.readable_logs import LineKind, LogLine, readable
 
 
 def shown(*texts: str, step: str = "process") -> list[tuple[str, str]]:
@@ -94,7 +94,7 @@ def test_a_sweep_that_found_nothing_to_do_is_no_news() -> None:
 
 def test_a_function_that_did_not_start_is_one_line() -> None:
     assert shown("ERROR the function did not start: ValueError: x\n  File ...") == [
-        (Kind.ERROR.name, "the function did not start: ValueError: x")
+        (LineKind.ERROR.name, "the function did not start: ValueError: x")
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stream_sort import InvalidInput, NotParked
-from stream_sort.aws_lambda.redrives import Wanted, redrive, wanted_by
+from stream_sort.aws_lambda.redrives import RedriveRequest, redrive, wanted_by
 from tests.consumers import Clerk, Office, wake
 
 
@@ -19,16 +19,16 @@ def office() -> Office:
 @pytest.mark.parametrize(
     ("event", "wanted"),
     [
-        ({"redrive": "parked"}, Wanted()),
-        ({"redrive": {"queue": "out"}}, Wanted("out")),
-        ({"redrive": {"queue": "out", "seq": None}}, Wanted("out")),
-        ({"redrive": {"queue": "out", "seq": 7}}, Wanted("out", 7)),
+        ({"redrive": "parked"}, RedriveRequest()),
+        ({"redrive": {"queue": "out"}}, RedriveRequest("out")),
+        ({"redrive": {"queue": "out", "seq": None}}, RedriveRequest("out")),
+        ({"redrive": {"queue": "out", "seq": 7}}, RedriveRequest("out", 7)),
         ({"Records": []}, None),
         ([{"redrive": "parked"}], None),
         (None, None),
     ],
 )
-def test_a_redrive_is_known_by_its_own_mark(event: Any, wanted: Wanted | None) -> None:
+def test_a_redrive_is_known_by_its_own_mark(event: Any, wanted: RedriveRequest | None) -> None:
     assert wanted_by(event) == wanted
 
 
@@ -125,7 +125,7 @@ def test_when_time_is_short_the_rest_is_left_and_counted(office: Office) -> None
     clerk.poison.clear()
     # Each queue asks twice or more while it is at work.
     left = [100.0, *[90.0] * 4, *[1.0] * 99]
-    done = redrive(consumer, Wanted(), lambda: left.pop(0))
+    done = redrive(consumer, RedriveRequest(), lambda: left.pop(0))
     assert done.left > 0
     assert done.queues + done.left == 4
     assert len(consumer.parked()) == done.left
@@ -139,6 +139,6 @@ def test_a_long_queue_is_handed_to_a_wake_when_time_is_short(office: Office) -> 
     clerk.poison.clear()
     office.waker.sent.clear()
     left = [100.0, 90.0, 90.0, *[1.0] * 99]
-    done = redrive(consumer, Wanted("q"), lambda: left.pop(0))
+    done = redrive(consumer, RedriveRequest("q"), lambda: left.pop(0))
     assert 0 < done.delivered < 6
     assert (office.waker.sent, consumer.parked()) == ([("q", 0.0)], [])

@@ -8,7 +8,7 @@ import pytest
 
 from stream_sort import StoreUnavailable
 from stream_sort.concurrency import InFlight
-from stream_sort.consume.registration import Registrar
+from stream_sort.consume.registration import Registration
 from stream_sort.model.consumption import LATEST, Checkpoint, Subscription
 from stream_sort.model.records import QueuePage
 from tests.consumers import Clerk, Interrupted, Office, fail, wake
@@ -125,8 +125,8 @@ class OneByOne:
         return QueuePage((names[index],), index + 1 if index + 1 < len(names) else None)
 
 
-def registrar(office: Office, cursors: Any) -> Registrar:
-    return Registrar(office.sorter.stores.control("Control"), cursors, office.clock, InFlight(1))
+def registrar(office: Office, cursors: Any) -> Registration:
+    return Registration(office.sorter.stores.control("Control"), cursors, office.clock, InFlight(1))
 
 
 def test_every_page_of_queues_gets_its_checkpoints(office: Office) -> None:
@@ -145,10 +145,10 @@ def test_a_registration_that_was_killed_goes_on_where_it_was_and_does_not_begin_
     store = Interrupted(office.sorter.stores.control("Control"))
     store.before["make_ready"] = [fail]
     with pytest.raises(StoreUnavailable):
-        Registrar(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("late", LATEST)  # type: ignore[arg-type]
+        Registration(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("late", LATEST)  # type: ignore[arg-type]
     assert store.calls.count("create") == len(queues)
     store.calls.clear()
-    Registrar(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("late", LATEST)  # type: ignore[arg-type]
+    Registration(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("late", LATEST)  # type: ignore[arg-type]
     assert store.calls == ["register", "readable_checkpoints", "make_ready"]
 
 
@@ -157,7 +157,7 @@ def test_a_retired_latest_consumer_that_comes_back_needs_no_pass_over_all_queues
     wake(office.hire(clerk, start="latest"))
     office.hire(clerk).retire()
     store = Interrupted(office.sorter.stores.control("Control"))
-    Registrar(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("billing", LATEST)  # type: ignore[arg-type]
+    Registration(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("billing", LATEST)  # type: ignore[arg-type]
     assert store.calls == ["register"]
 
 
@@ -225,11 +225,11 @@ def test_i3_a_slow_registration_sets_no_checkpoint_once_another_one_is_through(o
 
         def get(self, queue: str) -> Any:
             if queue == "new":
-                Registrar(control, cursors, office.clock, InFlight(1)).register("billing", LATEST)
+                Registration(control, cursors, office.clock, InFlight(1)).register("billing", LATEST)
                 office.put(0, 1, queue="new")
             return cursors.get(queue)
 
-    slow = Registrar(control, Slow(), office.clock, InFlight(1))  # type: ignore[arg-type]  # what it needs
+    slow = Registration(control, Slow(), office.clock, InFlight(1))  # type: ignore[arg-type]  # what it needs
     slow.register("billing", LATEST)
     consumer = office.hire(clerk, start="latest")
     wake(consumer, "new")

@@ -8,14 +8,16 @@ import pytest
 
 from stream_sort.errors import SettingsError
 from stream_sort.replay.access import TableAccess
-from stream_sort.replay.jobs.progress import Progress
-from stream_sort.replay.jobs.report import Report, check_report_file, shown_json
+from stream_sort.replay.jobs.progress import JobProgress
+from stream_sort.replay.jobs.report import JobReport, check_report_file, shown_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ROWS = [{"queue": f"q{number}", "rows": 1_000 * number, "gaps": [[5, 7], [9, 9]]} for number in range(40)]
-REPORT = Report("backfill", complete=False, columns=("queue", "rows", "gaps"), queues=ROWS, totals={"rows": 1_234_567})
+REPORT = JobReport(
+    "backfill", complete=False, columns=("queue", "rows", "gaps"), queues=ROWS, totals={"rows": 1_234_567}
+)
 
 
 def test_a_report_shows_the_first_queues_as_a_table_and_counts_the_others() -> None:
@@ -47,17 +49,17 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_work(tmp_path:
 
 def test_long_and_hostile_names_keep_their_row() -> None:
     row = {"queue": "x" * 100 + "\nfake row", "rows": None, "gaps": []}
-    lines = Report("audit", True, ("queue", "rows", "gaps"), [row], {}).text().splitlines()  # noqa: FBT003
+    lines = JobReport("audit", True, ("queue", "rows", "gaps"), [row], {}).text().splitlines()  # noqa: FBT003
     name, *rest = lines[2].rsplit(maxsplit=2)
     assert (name.startswith("xxx"), "…" in name, rest) == (True, True, ["-", "-"])
     assert max(map(len, lines)) == 120
-    narrow = Report("audit", True, ("queue", "rows", "gaps"), [row], {}).text(60).splitlines()  # noqa: FBT003
+    narrow = JobReport("audit", True, ("queue", "rows", "gaps"), [row], {}).text(60).splitlines()  # noqa: FBT003
     assert max(map(len, narrow)) == 60
 
 
 def test_control_characters_in_a_report_are_shown_and_not_obeyed() -> None:
     row = {"queue": "\x1b[2J", "rows": 1, "gaps": ["\x07"]}
-    report = Report("audit", True, ("queue", "rows", "gaps"), [row], {"who": "\x1b"}, notes=("of \x1b[31m",))  # noqa: FBT003
+    report = JobReport("audit", True, ("queue", "rows", "gaps"), [row], {"who": "\x1b"}, notes=("of \x1b[31m",))  # noqa: FBT003
     text = report.text()
     assert "\x1b" not in text
     assert "\x07" not in text
@@ -70,7 +72,7 @@ def test_control_characters_in_a_report_are_shown_and_not_obeyed() -> None:
 def test_progress_says_rows_rate_and_parts() -> None:
     now = iter([100.0, 100.0, 104.0, 104.0, 104.0, 104.0])
     stream = io.StringIO()
-    progress = Progress(5_000, 4, stream=stream, monotonic=lambda: next(now))
+    progress = JobProgress(5_000, 4, stream=stream, monotonic=lambda: next(now))
     with progress:
         progress.add(2_000)
         progress.add(400)
@@ -79,7 +81,7 @@ def test_progress_says_rows_rate_and_parts() -> None:
 
 def test_progress_counts_what_is_under_way_until_the_end() -> None:
     stream = io.StringIO()
-    with Progress(50, 4, stream=stream) as progress:
+    with JobProgress(50, 4, stream=stream) as progress:
         progress.watch(lambda: 7)
         progress.add(10)
         assert progress.line().startswith("17 of 50 rows, ")
@@ -88,7 +90,7 @@ def test_progress_counts_what_is_under_way_until_the_end() -> None:
 
 def test_quiet_progress_says_nothing() -> None:
     stream = io.StringIO()
-    with Progress(None, None, quiet=True, stream=stream) as progress:
+    with JobProgress(None, None, quiet=True, stream=stream) as progress:
         progress.add(1)
     assert not stream.getvalue()
     assert progress.line().startswith("1 rows, ")
@@ -97,6 +99,6 @@ def test_quiet_progress_says_nothing() -> None:
 def test_a_problem_that_its_cell_cuts_short_is_told_whole() -> None:
     short, long = "it is lost", "it is archived elsewhere, and trimmed; to go on all the same, run once without --trim"
     rows = [{"queue": "ada", "problem": long}, {"queue": "bob", "problem": short}, {"queue": "eve", "problem": ""}]
-    text = Report("archive", False, ("queue", "problem"), rows, {}).text()  # noqa: FBT003  # as jobs do
+    text = JobReport("archive", False, ("queue", "problem"), rows, {}).text()  # noqa: FBT003  # as jobs do
     assert f"\nqueue 'ada': {long}\n" in text
     assert "queue 'bob'" not in text

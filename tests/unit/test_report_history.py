@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_sort.cli.page.history import Gap, History, Slot, merged
+from stream_sort.cli.page.history import History, ReportGap, Slot, merged
 
 
 def history(*arrivals: tuple[int, float], position: int, skipped: tuple[int, ...] = ()) -> History:
@@ -28,33 +28,35 @@ def test_messages_in_order_leave_no_gap() -> None:
 
 def test_a_gap_lasts_from_the_first_later_message_to_its_own_last_one() -> None:
     seen = history((0, 1.0), (1, 7.0), (2, 9.0), (3, 4.0), (4, 5.0), position=4)
-    assert seen.gaps == [Gap(1, 2, 2, 4.0, 9.0)]
+    assert seen.gaps == [ReportGap(1, 2, 2, 4.0, 9.0)]
 
 
 def test_a_gap_that_still_is_there_has_no_end() -> None:
     seen = history((0, 1.0), (3, 6.0), (4, 5.0), (6, 8.0), position=0)
-    assert seen.gaps == [Gap(1, 2, 2, 5.0, None), Gap(3, 3, 1, 5.0, 6.0), Gap(5, 5, 1, 8.0, None)]
+    assert seen.gaps == [ReportGap(1, 2, 2, 5.0, None), ReportGap(3, 3, 1, 5.0, 6.0), ReportGap(5, 5, 1, 8.0, None)]
 
 
 def test_a_skipped_gap_is_told_apart_from_one_that_was_filled() -> None:
     seen = history((0, 1.0), (1, 6.0), (2, 6.0), (3, 2.0), position=3, skipped=(1,))
-    assert seen.gaps == [Gap(1, 1, 1, 2.0, 6.0, skipped=True), Gap(2, 2, 1, 2.0, 6.0)]
+    assert seen.gaps == [ReportGap(1, 1, 1, 2.0, 6.0, skipped=True), ReportGap(2, 2, 1, 2.0, 6.0)]
 
 
 def test_a_queue_that_has_released_nothing_waits_for_its_first_seqs() -> None:
-    assert history((2, 3.0), position=-1).gaps == [Gap(0, 1, 2, 3.0, None)]
+    assert history((2, 3.0), position=-1).gaps == [ReportGap(0, 1, 2, 3.0, None)]
 
 
 @pytest.mark.parametrize(("apart", "count"), [(0.0, 2), (1.0, 1)])
 def test_gaps_close_together_are_told_as_one(apart: float, count: int) -> None:
-    assert len(merged([Gap(1, 1, 1, 2.0, 4.0), Gap(5, 6, 2, 5.0, 6.0)], apart)) == count
+    assert len(merged([ReportGap(1, 1, 1, 2.0, 4.0), ReportGap(5, 6, 2, 5.0, 6.0)], apart)) == count
 
 
 def test_merged_gaps_keep_all_seqs_and_the_whole_time() -> None:
-    assert merged([Gap(5, 6, 2, 3.0, 4.0), Gap(1, 1, 1, 2.0, 9.0)], 0.0) == [Gap(1, 6, 3, 2.0, 9.0)]
-    assert merged([Gap(1, 1, 1, 2.0, None), Gap(3, 3, 1, 5.0, None)], 0.0) == [Gap(1, 3, 2, 2.0, None)]
+    assert merged([ReportGap(5, 6, 2, 3.0, 4.0), ReportGap(1, 1, 1, 2.0, 9.0)], 0.0) == [ReportGap(1, 6, 3, 2.0, 9.0)]
+    assert merged([ReportGap(1, 1, 1, 2.0, None), ReportGap(3, 3, 1, 5.0, None)], 0.0) == [
+        ReportGap(1, 3, 2, 2.0, None)
+    ]
 
 
 def test_gaps_of_different_kinds_stay_apart() -> None:
-    kinds = [Gap(1, 1, 1, 2.0, 4.0), Gap(2, 2, 1, 2.0, 4.0, skipped=True), Gap(3, 3, 1, 2.0, None)]
+    kinds = [ReportGap(1, 1, 1, 2.0, 4.0), ReportGap(2, 2, 1, 2.0, 4.0, skipped=True), ReportGap(3, 3, 1, 2.0, None)]
     assert merged(kinds, 9.0) == kinds

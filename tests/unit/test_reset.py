@@ -17,7 +17,7 @@ from stream_sort import (
     StoreUnavailable,
 )
 from stream_sort.model.consumption import Subscription
-from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.lag_watch import LagWatch
 from stream_sort.upkeep.sweeper import Sweeper
 from tests.consumers import Clerk, Office, wake
 
@@ -115,7 +115,7 @@ def idle_for_hours(office: Office, queues: int) -> tuple[OrderedConsumer, Callab
 
     def sweep() -> list[str]:
         office.clock.move(60)
-        return Sweeper(office.sorter, lagging=Watcher(control, office.sorter.stores.cursors)).sweep().nudged
+        return Sweeper(office.sorter, lagging=LagWatch(control, office.sorter.stores.cursors)).sweep().nudged
 
     for pause in (0.0, 4 * 3_600.0):
         office.clock.move(pause)

@@ -19,10 +19,10 @@ from stream_sort import (
     StreamSortError,
 )
 from stream_sort.concurrency import InFlight
-from stream_sort.consume.registration import Registrar
+from stream_sort.consume.registration import Registration
 from stream_sort.consume.session import EARLY
 from stream_sort.model.records import QueuePage
-from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.lag_watch import LagWatch
 from tests.consumers import Clerk, Interrupted, Office, wake
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def test_a_retired_consumer_lags_behind_nothing_and_is_woken_for_nothing(office:
     wake(consumer)
     office.put(1, 2, 3)
     office.clock.now += 600
-    watcher = Watcher(office.sorter.stores.control("Control"), office.sorter.stores.cursors)
+    watcher = LagWatch(office.sorter.stores.control("Control"), office.sorter.stores.cursors)
     assert (watcher.lagging(office.clock()), dict(watcher.watched.lag)) == (["q"], {"billing": 3})
     consumer.retire()
     assert (watcher.lagging(office.clock()), dict(watcher.watched.lag)) == ([], {})
@@ -174,7 +174,7 @@ def test_the_sweeps_cold_start_does_not_bring_a_retired_consumer_back(office: Of
     wake(consumer)
     office.put(1, 2)
     consumer.retire()
-    cold = Registrar(
+    cold = Registration(
         office.sorter.stores.control("Control"), office.sorter.stores.cursors, office.clock, office.sorter.in_flight
     )
     cold.introduce("billing", "earliest")
@@ -208,7 +208,7 @@ def test_a_latest_consumer_that_was_retired_while_the_sweep_introduced_it_stays_
                 control.retire("billing", office.clock())
             return QueuePage(("b",)) if start is not None else QueuePage(("a",), next=1)
 
-    Registrar(control, Paged(), office.clock, InFlight(1)).introduce("billing", "latest")  # type: ignore[arg-type]
+    Registration(control, Paged(), office.clock, InFlight(1)).introduce("billing", "latest")  # type: ignore[arg-type]
     assert known(office) == []
     assert office.row("b") is None
 
@@ -225,7 +225,7 @@ def test_a_consumer_retired_while_it_starts_leaves_no_half_registration(office: 
     office.put(0, 1)
     control = office.sorter.stores.control("Control")
     consumer = office.hire(Clerk(), start="latest")
-    registrar = Registrar(control, office.sorter.stores.cursors, office.clock, office.sorter.in_flight)
+    registrar = Registration(control, office.sorter.stores.cursors, office.clock, office.sorter.in_flight)
     make_ready = control.make_ready
     control.make_ready = lambda one: (consumer.retire(), make_ready(one))[1]  # type: ignore[method-assign]
     registrar.register("billing", "latest")

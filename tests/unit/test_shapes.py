@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stream_sort import InvalidInput
-from stream_sort.aws_lambda.redrives import Wanted, wanted_by
+from stream_sort.aws_lambda.redrives import RedriveRequest, wanted_by
 from stream_sort.aws_lambda.refused_events import Wrapping, unwrap
 from stream_sort.aws_lambda.shapes import Shape, shape_of
 from stream_sort.model.message import KeyNames
@@ -48,7 +48,7 @@ def sample(name: str) -> Any:
 def test_every_sample_has_a_shape() -> None:
     # A redrive is what nobody but an operator sends, and to process only: it has a mark of its own.
     assert {path.stem for path in EVENTS.glob("*.json")} == {*SHAPES, *GIVEN_UP, "process_redrive"}
-    assert wanted_by(sample("process_redrive")) == Wanted("orders-17")
+    assert wanted_by(sample("process_redrive")) == RedriveRequest("orders-17")
     assert not any(wanted_by(sample(name)) for name in SHAPES)
 
 

@@ -20,7 +20,7 @@ from stream_sort.settings import SinkSettings
 from stream_sort.sinks import make_sink
 from stream_sort.sinks.choose import SINKS, make_client
 from stream_sort.sinks.identity import FIFO_ALPHABET, deduplication_id, group_id, partition_key, xml_safe
-from stream_sort.sinks.progress import Entry, cut
+from stream_sort.sinks.progress import SinkEntry, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,7 +267,7 @@ def test_what_stands_before_a_message_that_is_too_large_is_delivered(sink: str) 
 
 @given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 12))
 def test_cutting_loses_nothing_keeps_the_order_and_fits_the_limits(sizes: list[int], count: int) -> None:
-    whole = [Entry(seq, "", size) for seq, size in enumerate(sizes)]
+    whole = [SinkEntry(seq, "", size) for seq, size in enumerate(sizes)]
     pieces = list(cut(whole, 30, count))
     assert [entry for piece in pieces for entry in piece] == whole
     assert all(len(piece) <= count for piece in pieces)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.cli.page.history import Gap, History, Slot
+from stream_sort.cli.page.history import History, ReportGap, Slot
 from tests.unit.queues import message
 
 
@@ -46,4 +46,4 @@ def test_no_gap_is_open_in_a_chart_before_a_skip_in_advance() -> None:
     stored = (Slot(0, 1.0), Slot(10, 2.0, skipped=True))
     assert [gap for gap in History("q", 0, stored).gaps if gap.end is None] == []
     seen = History("q", 0, (stored[0], Slot(5, 3.0), stored[1])).gaps
-    assert [gap for gap in seen if gap.end is None] == [Gap(1, 4, 4, 3.0, None)]
+    assert [gap for gap in seen if gap.end is None] == [ReportGap(1, 4, 4, 3.0, None)]

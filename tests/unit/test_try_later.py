@@ -149,11 +149,11 @@ def test_an_effect_on_a_table_that_is_missing_is_not_the_messages_fault(office: 
 
 
 def test_a_queue_in_an_outage_of_half_a_minute_is_counted_as_parked(office: Office) -> None:
-    from stream_sort.upkeep.lag_watch import Watcher  # noqa: PLC0415  # here only
+    from stream_sort.upkeep.lag_watch import LagWatch  # noqa: PLC0415  # here only
 
     office.put(0)
     consumer = office.hire(Target(TryLater("closed")))
-    watcher = Watcher(office.sorter.stores.control("Control"), office.sorter.stores.cursors)
+    watcher = LagWatch(office.sorter.stores.control("Control"), office.sorter.stores.cursors)
     counts = []
     for _ in range(7):
         wake(consumer)

@@ -12,10 +12,10 @@ from stream_sort.model.consumption import Subscription, Wake
 from stream_sort.model.precaution import ENDED
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep import activity_reader
-from stream_sort.upkeep.lag_watch import PATIENCE, Watcher
+from stream_sort.upkeep.lag_watch import PATIENCE, LagWatch
 
 
-def look(watcher: Watcher, now: float) -> list[str]:
+def look(watcher: LagWatch, now: float) -> list[str]:
     """Look once, as a sweep does whose nudges all go out."""
     found = watcher.lagging(now)
     watcher.were_nudged(found)
@@ -33,7 +33,7 @@ class Stage:
             "billing", self._handle, sorter=self.sorter, max_attempts=3, pace=Pace(sleep=lambda _: None)
         )
         self.control = self.sorter.stores.control("Control")
-        self.watcher = Watcher(self.control, self.sorter.stores.cursors)
+        self.watcher = LagWatch(self.control, self.sorter.stores.cursors)
 
     def _handle(self, batch: Any) -> None:  # noqa: ARG002  # a handler takes a batch
         if self.fails:
@@ -234,7 +234,7 @@ def test_an_idle_queue_that_is_set_back_is_looked_at_again(stage: Stage) -> None
     for number in range(30):
         stage.put(f"q{number}", 0, 1)
         stage.consumer.catch_up(f"q{number}")
-    watcher = Watcher(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
+    watcher = LagWatch(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
     for _ in range(200):
         stage.clock.move(60)
         look(watcher, stage.clock())
@@ -247,7 +247,7 @@ def test_a_consumer_that_is_new_is_woken_in_idle_queues_too(stage: Stage) -> Non
     for number in range(30):
         stage.put(f"q{number}", 0, 1)
         stage.consumer.catch_up(f"q{number}")
-    watcher = Watcher(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
+    watcher = LagWatch(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
     for _ in range(200):
         stage.clock.move(60)
         assert look(watcher, stage.clock()) == []
@@ -277,7 +277,7 @@ def test_consumers_behind_a_row_that_was_put_back_are_woken(stage: Stage) -> Non
         other.catch_up(f"q{number}")
     stage.put("q7", 2)
     stage.consumer.catch_up("q7")
-    watcher = Watcher(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
+    watcher = LagWatch(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
     for _ in range(9):
         stage.clock.move(60)
         look(watcher, stage.clock())
@@ -312,7 +312,7 @@ def test_without_the_index_a_look_goes_through_some_queues_and_the_next_one_goes
         stage.put(queue, 0)
     stage.consumer.catch_up("a")
     stage.clock.move(PATIENCE)
-    watcher = Watcher(stage.control, WithoutIndex(stage.sorter), rows_a_look=2)  # type: ignore[arg-type]  # a part of it
+    watcher = LagWatch(stage.control, WithoutIndex(stage.sorter), rows_a_look=2)  # type: ignore[arg-type]  # a part of it
     found = []
     for _ in range(4):
         found.append(look(watcher, stage.clock()))

@@ -12,7 +12,7 @@ from stream_sort.model.records import Cursor
 from stream_sort.stores.dynamodb.control_rows import CheckpointRow, ConsumerRow, wire_of
 from stream_sort.stores.memory.tables import MemoryTables
 from stream_sort.testing.clock import MovableClock
-from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.lag_watch import LagWatch
 from tests.unit.wire_tables import WireTables
 
 pytestmark = pytest.mark.slow
@@ -46,8 +46,8 @@ class Crowd:
         self.now = NOW
         self.watcher = self.new_watcher()
 
-    def new_watcher(self) -> Watcher:
-        return Watcher(self.control, self.tables.stores().cursors)
+    def new_watcher(self) -> LagWatch:
+        return LagWatch(self.control, self.tables.stores().cursors)
 
     def sweep(self, after: float = 60.0) -> list[str]:
         self.now += after
@@ -147,7 +147,7 @@ class Counted:
             if at > LONG_AGO + QUEUES or number < 2_000:
                 there = Checkpoint("billing", queue, 9, committed_at=at)
                 self.client.seed("Control", [wire_of(CheckpointRow.of(there))])
-        self.sweeper = Sweeper(sorter, lagging=Watcher(stores.control("Control"), stores.cursors))
+        self.sweeper = Sweeper(sorter, lagging=LagWatch(stores.control("Control"), stores.cursors))
 
 
 @pytest.mark.parametrize(("queues", "active"), [(QUEUES, ACTIVE), (10_000, 100), (300, 300)])

@@ -13,7 +13,7 @@ from stream_sort.model import watch
 from stream_sort.model.consumption import Checkpoint, Subscription
 from stream_sort.model.records import Cursor
 from stream_sort.testing.clock import MovableClock
-from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.lag_watch import LagWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +67,8 @@ class Fleet:
         self.watcher = self._new_watcher()
         return Sweeper(self.sorter, lagging=self.watcher).sweep(time_left=time_left)
 
-    def _new_watcher(self) -> Watcher:
-        return Watcher(self.control, self.sorter.stores.cursors, self.rows_a_look)
+    def _new_watcher(self) -> LagWatch:
+        return LagWatch(self.control, self.sorter.stores.cursors, self.rows_a_look)
 
 
 @pytest.fixture
@@ -501,7 +501,7 @@ STRANGE: list[dict[str, Any]] = [
 def test_a_bookmark_of_wrong_types_stops_no_look(fleet: Fleet, strange: dict[str, Any]) -> None:
     fleet.add(1)
     fleet.register("a")
-    fleet.control.set_bookmark(watch.Watch().kept() | {"consumers": ["a"]} | strange)
+    fleet.control.set_bookmark(watch.WatchState().kept() | {"consumers": ["a"]} | strange)
     done = fleet.sweep()
     assert (done.nudged, done.watch_error) == (["q000"], None)
     assert fleet.sweep(0.5).watch_error is None

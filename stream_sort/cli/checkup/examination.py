@@ -29,14 +29,14 @@ NO_STACK = "functions, versions, dead letters, mappings, roles, schedules, alarm
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class CheckupTerms:
     """Which queues to look at, and how many seconds a gap may be open."""
 
     pattern: str = "*"
     old_gap: float = 3_600.0
 
 
-def examine(connection: Connection, terms: Terms) -> Checkup:
+def examine(connection: Connection, terms: CheckupTerms) -> Checkup:
     """Check everything that the connection leads to; raises only if AWS is out of reach or knows nobody here."""
     aws = Aws(connection)
     tables: dict[str, Table] = {}
@@ -93,7 +93,7 @@ def _recovery(aws: Aws, name: str) -> str:
     return "on" if told.get("PointInTimeRecoveryStatus") == "ENABLED" else "off"
 
 
-def _queues(connection: Connection, terms: Terms) -> Iterator[Finding]:
+def _queues(connection: Connection, terms: CheckupTerms) -> Iterator[Finding]:
     found = read_standings(connection, terms.pattern, terms.old_gap)
     yield from guarded("queues", partial(check_queues, found, terms.old_gap, connection))
     yield from guarded("consumers", partial(check_consumers, found, connection))

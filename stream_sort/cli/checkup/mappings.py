@@ -26,7 +26,7 @@ ENDLESS = -1
 PARALLEL = "4"
 
 
-class Wanted(NamedTuple):
+class WantedMapping(NamedTuple):
     """A mapping that the template makes: who reads what, and how; a test compares it with the template.
 
     `switch` is the parameter that must be Enabled for it, `failures` what keeps the records that Lambda gives up on.
@@ -63,23 +63,23 @@ class Wanted(NamedTuple):
 
 
 MAPPINGS = (
-    Wanted("enqueue", "EnqueueQueue", {"BatchSize": 100, "MaximumBatchingWindowInSeconds": 1}),
-    Wanted(
+    WantedMapping("enqueue", "EnqueueQueue", {"BatchSize": 100, "MaximumBatchingWindowInSeconds": 1}),
+    WantedMapping(
         "advance",
         "ItemsTable",
         STREAM | FOR_LONG | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1},
         switch="AdvanceTrigger",
     ),
-    Wanted(
+    WantedMapping(
         "process",
         "CursorTable",
         STREAM
         | {"BatchSize": 100, "MaximumBatchingWindowInSeconds": 0}
         | {"MaximumRetryAttempts": 20, "MaximumRecordAgeInSeconds": 3_600},
     ),
-    Wanted("process", "RetryQueue", {"BatchSize": 10}),
+    WantedMapping("process", "RetryQueue", {"BatchSize": 10}),
 )
-KINESIS = Wanted(
+KINESIS = WantedMapping(
     "enqueue",
     "KinesisSource",
     STREAM | FOR_LONG | {"BatchSize": 500, "MaximumBatchingWindowInSeconds": 1, "ParallelizationFactor": 10},
@@ -88,7 +88,7 @@ KINESIS = Wanted(
 
 
 def check_mapping(
-    wanted: Wanted, request: Mapping[str, Any], found: Sequence[Mapping[str, Any]], aws: Aws
+    wanted: WantedMapping, request: Mapping[str, Any], found: Sequence[Mapping[str, Any]], aws: Aws
 ) -> Iterator[Finding]:
     """Whether a mapping is there, is as the stack wants it, and gets on.
 
@@ -107,11 +107,13 @@ def check_mapping(
     yield from wrong or [ok(AREA, f"{wanted.told} is {one.get('State')}: {_well(wanted, one, aws)}")]
 
 
-def _well(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> str:
+def _well(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> str:
     return one.get("LastProcessingResult") or "idle" if wanted.is_on(aws) else f"as {wanted.switch} says"
 
 
-def _missing(wanted: Wanted, request: Mapping[str, Any], found: Sequence[Mapping[str, Any]], aws: Aws) -> Finding:
+def _missing(
+    wanted: WantedMapping, request: Mapping[str, Any], found: Sequence[Mapping[str, Any]], aws: Aws
+) -> Finding:
     """What is there in its place: a table that was restored, or whose stream was switched off and on, has a new one."""
     table, stream, _ = request["EventSourceArn"].partition("/stream/")
     old = [mapping for mapping in found if stream and mapping.get("EventSourceArn", "").startswith(f"{table}/stream/")]
@@ -126,14 +128,14 @@ def _missing(wanted: Wanted, request: Mapping[str, Any], found: Sequence[Mapping
     return fail(AREA, f"{wanted.told}: there is no such event source mapping", remedy)
 
 
-def _unread(wanted: Wanted) -> str:
+def _unread(wanted: WantedMapping) -> str:
     """Say what finds the records that are left in a stream which nobody reads any more; the sweep finds all others."""
     if not wanted.switch:
         return ""
     return f"; then {program()} audit --repair, for new queues of which it was not read"
 
 
-def _state(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
+def _state(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
     state = one.get("State", "Enabled")
     switch = ("lambda", "update-event-source-mapping", "--uuid", one["UUID"])
     if not wanted.is_on(aws):
@@ -147,7 +149,7 @@ def _state(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding
         yield fail(AREA, f"{wanted.told} is {state}: nothing is read", aws.command(*switch, "--enabled"))
 
 
-def _answers(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
+def _answers(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
     if PARTIAL in one.get("FunctionResponseTypes", ()):
         return
     mend = aws.command(
@@ -156,13 +158,13 @@ def _answers(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Findi
     yield fail(AREA, f"{wanted.told} lacks {PARTIAL}: what one record's failure says is not heard", mend)
 
 
-def _result(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
+def _result(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
     said = one.get("LastProcessingResult") or ""
     if said.upper().startswith(TROUBLE):
         yield fail(AREA, f"{wanted.told}: {said}", logs_of(wanted.step, aws))
 
 
-def _gives_up(wanted: Wanted, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
+def _gives_up(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
     """Find a mapping that gives up what nobody else looks for: too soon, too much at once, or without the records.
 
     Only a bucket keeps those of Kinesis, a queue gets their places.

@@ -23,7 +23,7 @@ IN_VAIN = Work(1, 0, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class CostedRelease:
     """A message, or a batch, that releases so many messages of a queue, and what the cursor's move costs."""
 
     length: float
@@ -31,22 +31,22 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LookAhead:
     """How a look ahead reads: the length of its first page, and the bytes of a message at rest."""
 
     first_page: int
     item_bytes: int
 
 
-def releases(shuffled: int, look: Look) -> Iterator[tuple[float, Release]]:
+def releases(shuffled: int, look: LookAhead) -> Iterator[tuple[float, CostedRelease]]:
     """How often a message causes which release; the shares of all add up to 1."""
     moves = 0.0
     for place in range(1, shuffled + 1):
         moves += 1 / place
         for share, waiting, run in _behind(place, shuffled - place):
-            yield share / place / shuffled, Release(1 + run, _move(waiting, run, look))
+            yield share / place / shuffled, CostedRelease(1 + run, _move(waiting, run, look))
     if shuffled > 1:
-        yield 1 - moves / shuffled, Release(0, IN_VAIN)
+        yield 1 - moves / shuffled, CostedRelease(0, IN_VAIN)
 
 
 def _behind(before: int, higher: int) -> Iterator[tuple[float, int, int]]:
@@ -64,7 +64,7 @@ def _behind(before: int, higher: int) -> Iterator[tuple[float, int, int]]:
             run, at_least = run + 1, longer
 
 
-def _move(waiting: int, run: int, look: Look) -> Work:
+def _move(waiting: int, run: int, look: LookAhead) -> Work:
     """Look ahead if the next one is known to wait; move; look behind the new position."""
     done, page, work = 0, look.first_page, Work()
     while run:
@@ -78,5 +78,5 @@ def _move(waiting: int, run: int, look: Look) -> Work:
     return work + Work(1, 1, 0) + _page(min(page, waiting - run), look)
 
 
-def _page(read: int, look: Look) -> Work:
+def _page(read: int, look: LookAhead) -> Work:
     return Work(1, 0, read_units(read * look.item_bytes))

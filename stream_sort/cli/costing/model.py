@@ -12,7 +12,7 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.costing import sweeps
-from stream_sort.cli.costing.disorder import Look, Release, releases
+from stream_sort.cli.costing.disorder import CostedRelease, LookAhead, releases
 from stream_sort.cli.costing.sweeps import PAGE_BYTES
 from stream_sort.cli.costing.work import Work, read_units, write_units
 from stream_sort.errors import InvalidInput, shown
@@ -157,19 +157,19 @@ def _stores(load: Load) -> Work:
     return Work(calls, load.batch * write_units(load.item_bytes), 0)
 
 
-def _releases(load: Load) -> Iterator[tuple[float, Release]]:
+def _releases(load: Load) -> Iterator[tuple[float, CostedRelease]]:
     """How often a batch causes which release."""
-    look = Look(max(2, min(64, Limits().first_page_bytes // load.size)), load.item_bytes)
+    look = LookAhead(max(2, min(64, Limits().first_page_bytes // load.size)), load.item_bytes)
     for window in load.windows():
         queues = min(load.queues_a_batch, window)
         if window > queues:
-            yield queues, Release(window / queues, MOVE_OF_A_BATCH + _look_over_the_edge(load, look))
+            yield queues, CostedRelease(window / queues, MOVE_OF_A_BATCH + _look_over_the_edge(load, look))
         else:
             for share, release in releases(load.shuffled, look):
                 yield queues * share, release
 
 
-def _look_over_the_edge(load: Load, look: Look) -> Work:
+def _look_over_the_edge(load: Load, look: LookAhead) -> Work:
     """What one batch left waiting, the next one looks at, where disorder goes over the edge of batches.
 
     That is the most it costs: a batch that is shorter than the disorder may release nothing.
@@ -180,7 +180,7 @@ def _look_over_the_edge(load: Load, look: Look) -> Work:
     return Work(1, 0, read_units(read * look.item_bytes))
 
 
-def _deliveries(load: Load, release: Release) -> Work:
+def _deliveries(load: Load, release: CostedRelease) -> Work:
     """The consumers are woken by a move, and deliver what it released: a page and a commit for each chunk."""
     if not release.length:
         return Work()

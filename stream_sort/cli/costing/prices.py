@@ -56,7 +56,7 @@ PRICES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class StackTerms:
     """What a deployed stack adds: where messages come from and go to, how long they stay, how long functions take."""
 
     source: bool = True
@@ -81,7 +81,7 @@ class Line:
     usd: float
 
 
-def bill(load: Load, terms: Terms, prices: Mapping[str, float]) -> list[Line]:
+def bill(load: Load, terms: StackTerms, prices: Mapping[str, float]) -> list[Line]:
     """All lines of a month's bill."""
     quantities = _quantities(load, terms)
     return [
@@ -127,7 +127,7 @@ def _usd(name: str, value: object) -> float:
     return usd
 
 
-def _quantities(load: Load, terms: Terms) -> dict[str, float]:
+def _quantities(load: Load, terms: StackTerms) -> dict[str, float]:
     steps = monthly(load)
     batches = load.messages / load.batch
     held = load.messages * (load.item_bytes + INDEXING_BYTES) * terms.keep_days / DAYS / GB

@@ -14,7 +14,7 @@ from stream_sort.cli.demo.board import Board
 from stream_sort.cli.demo.cost import costs_of
 from stream_sort.cli.demo.scout import Scout
 from stream_sort.cli.demo.senders import WRITERS, Senders
-from stream_sort.cli.demo.verdict import Outcome, judge
+from stream_sort.cli.demo.verdict import DemoOutcome, judge
 from stream_sort.errors import StreamSortError
 from stream_sort.local.stack import LocalStack
 from stream_sort.program import program
@@ -22,7 +22,7 @@ from stream_sort.program import program
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.cli.demo.traffic import Traffic
+    from stream_sort.cli.demo.traffic import DemoTraffic
     from stream_sort.cli.demo.view import View
 
 PATIENCE = 120.0
@@ -30,7 +30,7 @@ PATIENCE = 120.0
 PARAMETERS = {"VisibilityTimeout": "3"}
 
 
-def run(traffic: Traffic, view: View, *, keep: bool = False) -> Outcome:
+def run(traffic: DemoTraffic, view: View, *, keep: bool = False) -> DemoOutcome:
     """Run the demo; the stack it ran on is gone when it ends, however it ends, unless it is to be kept."""
     stays = "it stays up" if keep else "gone when this ends"
     view.step(f"Deploy template.yaml to a local AWS (no Docker, no account, {stays})")
@@ -86,7 +86,7 @@ class _Saboteur:
 class _Demo:
     """One demo on a stack that is up."""
 
-    def __init__(self, view: View, traffic: Traffic, stack: LocalStack, *, keep: bool) -> None:
+    def __init__(self, view: View, traffic: DemoTraffic, stack: LocalStack, *, keep: bool) -> None:
         self._keep = keep
         self._view = view
         self._traffic = traffic
@@ -94,7 +94,7 @@ class _Demo:
         self._board = Board(traffic.lengths)
         self._senders = Senders(stack, self._board)
 
-    def play(self) -> Outcome:
+    def play(self) -> DemoOutcome:
         """All steps, and what came of them."""
         with Scout(self._stack, self._board) as scout:
             self._send(scout)
@@ -182,13 +182,13 @@ class _Demo:
             self._wait(is_there, lambda: None, 0.5)
         self._view.say("the poison body held up nobody: it lies in the dead letters of the enqueue queue")
 
-    def _judge(self, scout: Scout) -> Outcome:
+    def _judge(self, scout: Scout) -> DemoOutcome:
         view, board = self._view, self._board
         view.step("Compare what came out of the sink with what was sent")
         verdicts = judge(scout.delivered, self._traffic.lengths)
         view.results(board, verdicts)
         view.facts(costs_of(self._stack, self._traffic.total))
-        outcome = Outcome(self._traffic.total, verdicts)
+        outcome = DemoOutcome(self._traffic.total, verdicts)
         if not outcome.good:
             problems = [f'"{verdict.queue}": {verdict.problem}' for verdict in verdicts if verdict.problem]
             view.verdict("; ".join(problems), good=False)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.cli.demo.board import Board
-    from stream_sort.cli.demo.traffic import Message, Parcel, Traffic
+    from stream_sort.cli.demo.traffic import DemoParcel, DemoTraffic, Message
     from stream_sort.local.stack import LocalStack
 
 WRITERS = 3
@@ -32,7 +32,7 @@ class Senders:
         self._board = board
         self._stop = threading.Event()
 
-    def send(self, traffic: Traffic, watch: Callable[[], None], every: float) -> None:
+    def send(self, traffic: DemoTraffic, watch: Callable[[], None], every: float) -> None:
         """Send it all, calling `watch` now and then."""
         with ThreadPoolExecutor(WRITERS, thread_name_prefix="writer") as pool:
             try:
@@ -60,7 +60,7 @@ class Senders:
                 writer.result()
             watch()
 
-    def _write(self, parcels: list[Parcel]) -> None:
+    def _write(self, parcels: list[DemoParcel]) -> None:
         with closing(self._stack.client("sqs")) as sqs:
             for parcel in parcels:
                 if self._stop.is_set():

@@ -32,7 +32,7 @@ POISON = '{"queue": "orders", "seq": "eleven", "text": "no number, so no place i
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class DemoParcel:
     """What is sent at once, always of one queue: through SQS, or by invoking the function."""
 
     messages: list[Message]
@@ -40,11 +40,11 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class DemoTraffic:
     """All that is sent; `held_back` is in none of the parcels."""
 
     lengths: dict[str, int]
-    parcels: list[Parcel]
+    parcels: list[DemoParcel]
     held_back: Message
 
     @property
@@ -58,13 +58,13 @@ def make_message(queue: str, seq: int) -> Message:
     return {"queue": queue, "seq": seq, "text": f"message {seq} of {queue}", "amount": seq * 0.5, "tags": ["demo"]}
 
 
-def make_traffic(messages: int, queues: int, seed: int) -> Traffic:
+def make_traffic(messages: int, queues: int, seed: int) -> DemoTraffic:
     """Traffic from a seed: the same numbers give the same traffic."""
     rng = Random(seed)  # noqa: S311  # a shuffle, not a secret
     lengths = {name: len(range(index, messages, queues)) for index, name in enumerate(NAMES[:queues])}
     gapped = list(lengths)[min(1, queues - 1)]
     gap = int(lengths[gapped] * GAP_AT)
-    parcels: list[tuple[float, Parcel]] = []
+    parcels: list[tuple[float, DemoParcel]] = []
     for queue, length in lengths.items():
         seqs = _arrival_order(length, rng)
         if queue == gapped:
@@ -72,10 +72,10 @@ def make_traffic(messages: int, queues: int, seed: int) -> Traffic:
         while seqs:
             size = rng.randint(1, LARGEST_PARCEL)
             chosen, seqs = seqs[:size], seqs[size:]
-            parcel = Parcel([make_message(queue, seq) for seq in chosen], rng.random() < BY_INVOKE)
+            parcel = DemoParcel([make_message(queue, seq) for seq in chosen], rng.random() < BY_INVOKE)
             parcels.append((chosen[0] / length, parcel))
     parcels.sort(key=lambda placed: placed[0])
-    return Traffic(lengths, [parcel for _, parcel in parcels], make_message(gapped, gap))
+    return DemoTraffic(lengths, [parcel for _, parcel in parcels], make_message(gapped, gap))
 
 
 def _arrival_order(length: int, rng: Random) -> list[int]:

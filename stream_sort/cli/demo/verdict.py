@@ -22,7 +22,7 @@ class QueueVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """What a demo came to: how many different messages were sent, and the verdict on every queue."""
 
     messages: int

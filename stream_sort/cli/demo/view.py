@@ -47,9 +47,9 @@ class View:
         """One line of plain text; nothing in it is markup."""
         self._console.print(Text(f"   {text}", style=style), soft_wrap=True)
 
-    def watch(self, board: Board) -> Watch:
+    def watch(self, board: Board) -> DemoScreen:
         """Show counts while they change."""
-        return Watch(self._console, board)
+        return DemoScreen(self._console, board)
 
     def explain(self, state: QueueState, now: float) -> None:
         """Why a queue is stuck, from what `explain` answered."""
@@ -94,7 +94,7 @@ class View:
         self._console.print(f"   {mark} {escape(text)}", soft_wrap=True)
 
 
-class Watch:
+class DemoScreen:
     """Counts on the screen: a table that is drawn over, or a line now and then."""
 
     def __init__(self, console: Console, board: Board) -> None:

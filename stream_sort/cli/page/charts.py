@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from stream_sort.cli.overview import QueueLine
     from stream_sort.cli.page.gather import Findings
-    from stream_sort.cli.page.history import Gap
-    from stream_sort.cli.page.traffic import Traffic
+    from stream_sort.cli.page.history import ReportGap
+    from stream_sort.cli.page.traffic import TrafficCounts
 
 BAR = 13.0
 AROUND = 32.0
@@ -120,7 +120,7 @@ class Series(NamedTuple):
     word: str
 
 
-def _draw_counts(drawing: Drawing, axes: Axes, traffic: Traffic, series: Series) -> None:
+def _draw_counts(drawing: Drawing, axes: Axes, traffic: TrafficCounts, series: Series) -> None:
     for at, count in enumerate(series.counts):
         if count:
             middle, width = traffic.begin + (at + 0.5) * traffic.step, 0.78 * traffic.step
@@ -128,7 +128,7 @@ def _draw_counts(drawing: Drawing, axes: Axes, traffic: Traffic, series: Series)
             bar.set_gid(drawing.tip(_told(traffic, at, f"{counted(abs(count), 'message')} {series.word}")))
 
 
-def _draw_skips(drawing: Drawing, axes: Axes, traffic: Traffic, height: float) -> None:
+def _draw_skips(drawing: Drawing, axes: Axes, traffic: TrafficCounts, height: float) -> None:
     """Mark where seqs were skipped: beside thousands of messages a bar of one would not be seen."""
     for at, count in enumerate(traffic.skipped):
         if count:
@@ -137,13 +137,13 @@ def _draw_skips(drawing: Drawing, axes: Axes, traffic: Traffic, height: float) -
             mark.set_gid(drawing.tip(_told(traffic, at, f"{counted(count, 'seq')} skipped")))
 
 
-def _told(traffic: Traffic, at: int, what: str) -> str:
+def _told(traffic: TrafficCounts, at: int, what: str) -> str:
     begin = traffic.begin + at * traffic.step
     least = "at least " if begin < traffic.complete_since else ""
     return f"{moment(begin)} and {age(traffic.step)} on: {least}{what}"
 
 
-def _draw_gap(drawing: Drawing, axes: Axes, gap: Gap, findings: Findings, top: float) -> None:
+def _draw_gap(drawing: Drawing, axes: Axes, gap: ReportGap, findings: Findings, top: float) -> None:
     end = _end(gap, findings)
     ink, word = Ink.FILLED, "came"
     if gap.end is None:
@@ -170,5 +170,5 @@ def _draw_lag(drawing: Drawing, axes: Axes, bar: tuple[int, float, Ink], told: s
         number.set(fontsize=11, color=Ink.TEXT)
 
 
-def _end(gap: Gap, findings: Findings) -> float:
+def _end(gap: ReportGap, findings: Findings) -> float:
     return findings.now if gap.end is None else gap.end

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from stream_sort.cli.choice import Choice
 from stream_sort.cli.overview import chosen_rows, look
 from stream_sort.cli.page.counting import walk_queues
-from stream_sort.cli.page.history import Gap, History, Slot, merged
-from stream_sort.cli.page.traffic import Traffic, period_of
+from stream_sort.cli.page.history import History, ReportGap, Slot, merged
+from stream_sort.cli.page.traffic import TrafficCounts, period_of
 from stream_sort.model.message import MAX_SEQ
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ PARTS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ReportBounds:
     """How much is looked at: so many queues closely, the worst first, and so many messages of each; rows of tables.
 
     `period` is what is counted, in seconds until now, None to choose one; in `reads` reads at most.
@@ -45,7 +45,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class QueueCounts:
     """How many queues there are, and how they are; `dead` are those with dead letters.
 
     In trouble are those that are parked, keep dead letters or wait for a seq.
@@ -61,7 +61,7 @@ class Verdict:
     dead_letters: int
 
     @classmethod
-    def of(cls, lines: tuple[QueueLine, ...]) -> Verdict:
+    def of(cls, lines: tuple[QueueLine, ...]) -> QueueCounts:
         """Count."""
         return cls(
             len(lines),
@@ -91,12 +91,12 @@ class Findings:
     """All that the page tells; `gaps` are those of the period, by queue."""
 
     overview: Overview
-    verdict: Verdict
+    verdict: QueueCounts
     histories: tuple[History, ...]
-    traffic: Traffic
-    gaps: Mapping[str, list[Gap]]
+    traffic: TrafficCounts
+    gaps: Mapping[str, list[ReportGap]]
     untimed: int
-    bounds: Bounds
+    bounds: ReportBounds
 
     @property
     def begin(self) -> float:
@@ -109,7 +109,7 @@ class Findings:
         return self.overview.at
 
 
-def gather(sorter: Sorter, control_table: str | None, pattern: str, bounds: Bounds) -> Findings:
+def gather(sorter: Sorter, control_table: str | None, pattern: str, bounds: ReportBounds) -> Findings:
     """Look at all queues whose names match, and closely at the worst."""
     before = sorter.stores.requests()
     known = chosen_rows(sorter, Choice(pattern=pattern))
@@ -123,9 +123,9 @@ def gather(sorter: Sorter, control_table: str | None, pattern: str, bounds: Boun
     shown |= {walk.row.queue: walk.history for walk in walks if walk.shows_what_waits}
     return Findings(
         replace(overview, requests=sorter.stores.requests() - before),
-        Verdict.of(lines),
+        QueueCounts.of(lines),
         histories,
-        Traffic.of(walks, begin, now),
+        TrafficCounts.of(walks, begin, now),
         dict(_gaps(shown.values(), begin, now)),
         sum(history.untimed for history in shown.values()),
         bounds,
@@ -142,7 +142,7 @@ def _period(histories: tuple[History, ...], rows: tuple[Cursor, ...], now: float
     return period_of([now - slot.at for history in histories for slot in history.slots], max(0.0, now - moved))
 
 
-def _gaps(histories: Iterable[History], begin: float, now: float) -> Iterator[tuple[str, list[Gap]]]:
+def _gaps(histories: Iterable[History], begin: float, now: float) -> Iterator[tuple[str, list[ReportGap]]]:
     """Yield the gaps of each queue that had some since `begin`; those of a moment are merged."""
     for history in histories:
         gaps = [gap for gap in history.gaps if gap.end is None or gap.end >= begin]
@@ -150,7 +150,7 @@ def _gaps(histories: Iterable[History], begin: float, now: float) -> Iterator[tu
             yield history.queue, merged(gaps, (now - begin) / PARTS)
 
 
-def _history(sorter: Sorter, line: QueueLine, bounds: Bounds, now: float) -> History:
+def _history(sorter: Sorter, line: QueueLine, bounds: ReportBounds, now: float) -> History:
     after = line.position - bounds.messages
     items = [
         *_items(sorter, line.queue, range(after + 1, line.position + 1), bounds.messages),

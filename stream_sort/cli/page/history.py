@@ -19,7 +19,7 @@ class Slot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class ReportGap:
     """Seqs that were missing though later ones were there; `end` is None while they still are.
 
     `count` is how many: fewer than `first` to `last` if several gaps are told as one.
@@ -60,23 +60,23 @@ class History:
         return found
 
     @property
-    def gaps(self) -> list[Gap]:
+    def gaps(self) -> list[ReportGap]:
         """Every gap that shows in these slots, closed or not, ascending."""
         return sorted([*_closed(self.slots), *self._open()], key=lambda gap: gap.first)
 
-    def _open(self) -> Iterator[Gap]:
+    def _open(self) -> Iterator[ReportGap]:
         """Those beyond which a message is there: nobody waits for what is missing before a skip alone."""
         known = [Slot(self.position, 0.0), *self.waiting]
         since = float("inf")
         for high, low in pairwise(reversed(known)):
             since = since if high.skipped else min(since, high.at)
             if high.seq > low.seq + 1 and since < float("inf"):
-                yield Gap(low.seq + 1, high.seq - 1, high.seq - low.seq - 1, since, None)
+                yield ReportGap(low.seq + 1, high.seq - 1, high.seq - low.seq - 1, since, None)
 
 
-def merged(gaps: Iterable[Gap], apart: float) -> list[Gap]:
+def merged(gaps: Iterable[ReportGap], apart: float) -> list[ReportGap]:
     """The same with those of a kind told as one that overlap in time, or are not even so many seconds apart."""
-    found: list[Gap] = []
+    found: list[ReportGap] = []
     for gap in sorted(gaps, key=lambda gap: (gap.end is None, gap.skipped, gap.begin)):
         before = found[-1] if found else None
         if before is None or not _meet(before, gap, apart):
@@ -84,19 +84,19 @@ def merged(gaps: Iterable[Gap], apart: float) -> list[Gap]:
             continue
         first, last = min(before.first, gap.first), max(before.last, gap.last)
         end = None if before.end is None or gap.end is None else max(before.end, gap.end)
-        found[-1] = Gap(first, last, before.count + gap.count, before.begin, end, gap.skipped)
+        found[-1] = ReportGap(first, last, before.count + gap.count, before.begin, end, gap.skipped)
     return found
 
 
-def _meet(before: Gap, gap: Gap, apart: float) -> bool:
+def _meet(before: ReportGap, gap: ReportGap, apart: float) -> bool:
     if (before.end is None, before.skipped) != (gap.end is None, gap.skipped):
         return False
     return before.end is None or gap.begin <= before.end + apart
 
 
-def _closed(slots: Sequence[Slot]) -> Iterator[Gap]:
+def _closed(slots: Sequence[Slot]) -> Iterator[ReportGap]:
     """Neighbours that were missing since the same moment are one gap; what was skipped always is one."""
-    gap: Gap | None = None
+    gap: ReportGap | None = None
     earliest: float | None = None
     for slot in reversed(slots):
         begin = _missing_since(slot, earliest)
@@ -105,7 +105,7 @@ def _closed(slots: Sequence[Slot]) -> Iterator[Gap]:
             gap = None
         if begin is not None:
             last, end = (slot.seq, slot.at) if gap is None else (gap.last, max(slot.at, gap.end or slot.at))
-            gap = Gap(slot.seq, last, last - slot.seq + 1, begin, end, slot.skipped)
+            gap = ReportGap(slot.seq, last, last - slot.seq + 1, begin, end, slot.skipped)
         if not slot.skipped:
             earliest = slot.at if earliest is None else min(earliest, slot.at)
     if gap:

@@ -24,7 +24,7 @@ SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class TrafficCounts:
     """Counts of a period in `BINS` equal parts; from `complete_since` on nothing is left out, before it they are least.
 
     `active` queues may have had messages in it; `cut_short` of them were not read to its beginning. Of `trimmed` ones,
@@ -42,7 +42,7 @@ class Traffic:
     trimmed: int
 
     @classmethod
-    def of(cls, walks: Sequence[QueueWalk], begin: float, end: float) -> Traffic:
+    def of(cls, walks: Sequence[QueueWalk], begin: float, end: float) -> TrafficCounts:
         """Count what walks over all active queues have read."""
         arrived, released, skipped = [0] * BINS, [0] * BINS, [0] * BINS
         for walk in walks:

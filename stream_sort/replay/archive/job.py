@@ -20,15 +20,15 @@ from stream_sort.replay.archive.options import ArchiveOptions, archive_parser, o
 from stream_sort.replay.archive.owner import Owner
 from stream_sort.replay.archive.plan import SegmentPlan, fix, is_written, mark_finished
 from stream_sort.replay.archive.report import Accounts, planned
-from stream_sort.replay.archive.trim import Bounds, TrimQueues
+from stream_sort.replay.archive.trim import TrimBounds, TrimQueues
 from stream_sort.replay.archive.unplanned import unplanned
 from stream_sort.replay.archive.work import WriteSegments
 from stream_sort.replay.jobs.estimate import estimate
 from stream_sort.replay.jobs.files import check_writable
 from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
 from stream_sort.replay.jobs.origins import paced
-from stream_sort.replay.jobs.plan import Plan
-from stream_sort.replay.jobs.progress import Progress
+from stream_sort.replay.jobs.plan import JobPlan
+from stream_sort.replay.jobs.progress import JobProgress
 from stream_sort.replay.jobs.report import check_report_file, shown_json, width_of
 from stream_sort.replay.jobs.tasks import run_parts
 from stream_sort.replay.ranges import Part, Range, cut
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.jobs.options import Confirm
     from stream_sort.replay.jobs.places import FindNearby
-    from stream_sort.replay.jobs.report import Report
+    from stream_sort.replay.jobs.report import JobReport
 
 __all__ = ["ArchiveOptions", "archive", "dry_run", "main"]
 
 
-def archive(options: ArchiveOptions, spark: SparkSession) -> Report:
+def archive(options: ArchiveOptions, spark: SparkSession) -> JobReport:
     """Archive what is due, and trim it if asked; the report is complete when nothing stood against it."""
     began = time.monotonic()
     run = _Run(options, spark)
@@ -60,19 +60,19 @@ def archive(options: ArchiveOptions, spark: SparkSession) -> Report:
     return run.accounts.report(time.monotonic() - began, trimmed=options.trim)
 
 
-def dry_run(options: ArchiveOptions) -> Report:
+def dry_run(options: ArchiveOptions) -> JobReport:
     """What a run would do and cost; writes nothing and reads no message."""
     Owner.of(options.access).check(options.storage)
     ledgers = options.ledgers()
     dues = _dues(options, ledgers)
     plans = [SegmentPlan.of(due.range, options.segment_rows) for due in _worthwhile(dues, options)]
     everything = Part(0, tuple(held for plan in plans for held in plan.segments))
-    cost = estimate(options.access, Plan({}, (everything,), 0.0), consistent=options.consistent)
+    cost = estimate(options.access, JobPlan({}, (everything,), 0.0), consistent=options.consistent)
     segments = {plan.queue: len(plan.ends) for plan in plans}
     trimmed = None
     if options.trim:
         through = {due.queue: due.after for due in dues} | {plan.queue: plan.through for plan in plans}
-        bounds = Bounds(options.access, ledgers.control).of(_deletable(dues, through))
+        bounds = TrimBounds(options.access, ledgers.control).of(_deletable(dues, through))
         trimmed = {bound.queue: bound.slots for bound in bounds}
     return planned(dues, segments, cost, trimmed, no_consumers=not ledgers.control.consumers())
 
@@ -87,7 +87,7 @@ class _Run:
         # Before anything is made of what the archive holds.
         self._owner.check(options.storage)
         self._ledgers: Ledgers = options.ledgers()
-        self._bounds = Bounds(options.access, self._ledgers.control) if options.trim else None
+        self._bounds = TrimBounds(options.access, self._ledgers.control) if options.trim else None
         self._dues = self._marked(_dues(options, self._ledgers))
         self.accounts = Accounts.of(self._dues)
         self.accounts.resumed = sum(due.unmarked_segments for due in self._dues)
@@ -105,7 +105,7 @@ class _Run:
             self._owner.claim(self._options.storage)
         ranges = {due.queue: due.range for due in left}
         rows = sum(map(len, ranges.values()))
-        with Progress(rows, None, quiet=self._options.quiet or not rows) as progress:
+        with JobProgress(rows, None, quiet=self._options.quiet or not rows) as progress:
             while ranges:
                 plans = self._write_plans(ranges.values(), progress)
                 ranges = {
@@ -123,7 +123,7 @@ class _Run:
         ranges = [held for bound in bounds for held in bound.ranges]
         rows, options = sum(bound.slots for bound in bounds), self._options
         task = TrimQueues(options.access, options.control_table, options.storage, self._rate)
-        with Progress(rows, None, what="rows trimmed", quiet=options.quiet or not rows) as progress:
+        with JobProgress(rows, None, what="rows trimmed", quiet=options.quiet or not rows) as progress:
             for answers in self._on_executors(ranges, task):
                 for answer in answers:
                     self.accounts.take_trimmed(answer)
@@ -147,7 +147,7 @@ class _Run:
         self._ledgers.marks.set_watermark(due.queue, old, due.after, began=began)
         return replace(due, mark=Archived(due.after, began))
 
-    def _write_plans(self, ranges: Iterable[Range], progress: Progress) -> list[SegmentPlan]:
+    def _write_plans(self, ranges: Iterable[Range], progress: JobProgress) -> list[SegmentPlan]:
         """Write the segments of the plan that counts in each queue; those that an earlier run has finished are done."""
         steps = (self.accounts.queues[one.queue].due.step(one) for one in ranges)
         with ThreadPoolExecutor(AT_ONCE) as pool:

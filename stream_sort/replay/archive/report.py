@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.replay.jobs.report import Report
+from stream_sort.replay.jobs.report import JobReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stream_sort.replay.archive.due import Due
-    from stream_sort.replay.archive.trim import Trimmed
+    from stream_sort.replay.archive.trim import TrimmedQueue
     from stream_sort.replay.archive.work import Written
     from stream_sort.replay.jobs.estimate import Estimate
 
@@ -70,21 +70,21 @@ class Accounts:
         """Nothing is done yet."""
         return cls({due.queue: Account(due) for due in dues})
 
-    def take_trimmed(self, trimmed: Trimmed) -> None:
+    def take_trimmed(self, trimmed: TrimmedQueue) -> None:
         """Count what was deleted."""
         account = self.queues[trimmed.queue]
         account.trimmed += trimmed.slots
         account.kept.update(trimmed.kept)
         account.problem = account.problem or trimmed.problem
 
-    def report(self, seconds: float, *, trimmed: bool) -> Report:
+    def report(self, seconds: float, *, trimmed: bool) -> JobReport:
         """The report of a run, queues with problems first, then the largest."""
         accounts = sorted(self.queues.values(), key=lambda one: (not one.problem, -one.rows, one.due.queue))
         totals: dict[str, Any] = {"queues": len(accounts)}
         totals |= {name: sum(getattr(one, name) for one in accounts) for name in ("rows", "tombstones", "segments")}
         totals |= {"bytes": sum(one.size for one in accounts), "resumed_segments": self.resumed}
         totals |= {"trimmed": sum(one.trimmed for one in accounts)} if trimmed else {}
-        return Report(
+        return JobReport(
             "archive",
             complete=not any(one.problem for one in accounts),
             columns=COLUMNS + (("trimmed",) if trimmed else ()),
@@ -117,7 +117,7 @@ def planned(
     trimmed: Mapping[str, int] | None = None,
     *,
     no_consumers: bool,
-) -> Report:
+) -> JobReport:
     """The report of a run that was not made; `trimmed` is how many slots it would delete, if it would."""
     dues = list(dues)
     rows = [
@@ -137,7 +137,7 @@ def planned(
     totals: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ("rows", "segments", *trims)}
     units = None if cost.read_units is None else round(cost.read_units, 1)
     notes = ((NO_CONSUMERS,) if no_consumers else ()) + _trimmed_before(dues, {due.queue: due.after for due in dues})
-    return Report(
+    return JobReport(
         "archive",
         complete=not any(row["problem"] for row in rows),
         columns=("queue", "rows", "segments", "archived_through", "position", "held_by", "problem", *trims),

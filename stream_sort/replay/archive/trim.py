@@ -39,7 +39,7 @@ FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Trimmed:
+class TrimmedQueue:
     """How many slots of a queue were deleted; `problem` says why no more were.
 
     `kept` are those with late messages that the archive has not.
@@ -63,18 +63,18 @@ class TrimQueues:
     storage: Storage
     rate: Rate | None = None
 
-    def __call__(self, part: Part) -> list[Trimmed]:
+    def __call__(self, part: Part) -> list[TrimmedQueue]:
         """One answer for each range, up to a queue's first problem."""
         # What a stale read leaves out would be deleted and not compared.
         table = TableOrigin(self.access, consistent=True, rate=self.rate)
-        answers: list[Trimmed] = []
+        answers: list[TrimmedQueue] = []
         for held in part.ranges:
             last = answers[-1] if answers else None
             if last is None or last.queue != held.queue or not last.problem:
                 answers.append(self._trim(held, table))
         return answers
 
-    def _trim(self, held: Range, table: TableOrigin) -> Trimmed:
+    def _trim(self, held: Range, table: TableOrigin) -> TrimmedQueue:
         problem = ""
         try:
             archive = ArchiveOrigin(self.storage)
@@ -88,11 +88,11 @@ class TrimQueues:
             raise
         except NotConsumed:
             # Somebody registered, or gave up on a message, since we looked: a later run trims it.
-            return Trimmed(held.queue, problem=problem)
+            return TrimmedQueue(held.queue, problem=problem)
         except StreamSortError as error:
-            return Trimmed(held.queue, problem=problem or str(error))
+            return TrimmedQueue(held.queue, problem=problem or str(error))
 
-    def _delete(self, held: Range, compared: Sequence[range]) -> Trimmed:
+    def _delete(self, held: Range, compared: Sequence[range]) -> TrimmedQueue:
         stores = self.access.sorter.stores
         trimmer = Trimmer(stores.items, stores.cursors, stores.control(self.control_table))
         # Somebody may have put another message into a slot that was empty when it was to be compared.
@@ -101,7 +101,7 @@ class TrimQueues:
         # The first late message of a slot stays: what the archive has cannot have changed since it was compared.
         again = sum(stores.items.delete(held.queue, seq - 1, seq, 1) for seq in archived)
         kept = tuple(seq for seq in done.kept if seq not in archived)
-        return Trimmed(held.queue, done.emptied + again, kept)
+        return TrimmedQueue(held.queue, done.emptied + again, kept)
 
     def _archived_late(self, queue: str, seqs: tuple[int, ...]) -> set[int]:
         """Those of some seqs whose late messages are the same in the table and in the archive."""
@@ -151,7 +151,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class TrimBounds:
     """How far queues may be trimmed."""
 
     access: TableAccess

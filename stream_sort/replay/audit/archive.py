@@ -44,7 +44,7 @@ class Damaged:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SegmentsFound:
     """What one task has found in its segments."""
 
     runs: pa.RecordBatch
@@ -209,7 +209,7 @@ def _packed(manifests: Sequence[Manifest], executors: int) -> Iterator[list[Mani
         yield held
 
 
-def _look(storage: Storage, manifests: list[Manifest]) -> Found:
+def _look(storage: Storage, manifests: list[Manifest]) -> SegmentsFound:
     found = RunCollector()
     damaged: list[Damaged] = []
     for manifest in manifests:
@@ -217,7 +217,7 @@ def _look(storage: Storage, manifests: list[Manifest]) -> Found:
             found.take_runs(_segment_runs(storage, manifest))
         except ArchiveDamaged as error:
             damaged.append(Damaged(manifest.queue, manifest.rows, str(error)))
-    return Found(found.runs(), tuple(damaged))
+    return SegmentsFound(found.runs(), tuple(damaged))
 
 
 def _segment_runs(storage: Storage, manifest: Manifest) -> pa.RecordBatch:

@@ -40,7 +40,7 @@ BLOCKS = pa.schema([KEYS.field(name) for name in KEYS.names[:4]] + [pa.field("bl
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FileRuns:
     """What is in one file: runs, the queues whose runs were too many to be told, and by queue what is in no slot."""
 
     runs: pa.RecordBatch
@@ -92,18 +92,18 @@ class ExportSurvey:
         return run_tasks(spark, tasks)
 
 
-def _look(export: Export, keys: KeyNames, queues: tuple[str, ...] | None, file: DataFile) -> Look:
+def _look(export: Export, keys: KeyNames, queues: tuple[str, ...] | None, file: DataFile) -> FileRuns:
     found, no_slot = RunCollector(), Counter[str]()
     for batch in read_keys(export, file, keys, no_slot):
         found.take(batch if queues is None else batch.filter(pc.is_in(batch["queue"], pa.array(queues, pa.string()))))
     runs = found.runs()
     wanted = Counter({queue: count for queue, count in no_slot.items() if queues is None or queue in queues})
     if runs.num_rows <= MOST_RUNS:
-        return Look(runs, wanted)
+        return FileRuns(runs, wanted)
     pieces = pa.Table.from_batches([runs]).group_by("queue").aggregate([("first", "count")])
     many = pieces.filter(pc.greater(pieces["first_count"], FEW_PIECES))["queue"].to_pylist()
     scattered = frozenset(many)
-    return Look(_without(runs, scattered), wanted, scattered)
+    return FileRuns(_without(runs, scattered), wanted, scattered)
 
 
 def _without(runs: pa.RecordBatch, queues: frozenset[str]) -> pa.RecordBatch:

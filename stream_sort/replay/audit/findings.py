@@ -37,7 +37,7 @@ TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditFinding:
     """One thing that is wrong with a queue; `seqs` are the ranges concerned, `count` how many those are, or items."""
 
     queue: str
@@ -74,7 +74,7 @@ class Finding:
         }
 
 
-def findings_of(queue: QueueAudit) -> list[Finding]:
+def findings_of(queue: QueueAudit) -> list[AuditFinding]:
     """Everything that is wrong with a queue, worst first; an error that nobody foresaw is a finding of that queue."""
     try:
         found = list(_findings(queue))
@@ -82,21 +82,21 @@ def findings_of(queue: QueueAudit) -> list[Finding]:
         found = []
         queue.error = queue.error or str(named_error(queue.queue, error))
     if queue.error:
-        found.append(Finding(queue.queue, "failed", 1, detail=queue.error))
+        found.append(AuditFinding(queue.queue, "failed", 1, detail=queue.error))
     return sorted(found, key=lambda one: one.rank)
 
 
-def _findings(queue: QueueAudit) -> Iterator[Finding]:
+def _findings(queue: QueueAudit) -> Iterator[AuditFinding]:
     yield from _of_items(queue)
     yield from _of_cursor(queue)
     for name, lag in queue.lag().items():
         if lag < 0:
-            yield Finding(
+            yield AuditFinding(
                 queue.queue, "checkpoint_ahead", -lag, detail=f"consumer {name!r} is at {queue.checkpoints[name]}"
             )
 
 
-def _of_items(queue: QueueAudit) -> Iterator[Finding]:
+def _of_items(queue: QueueAudit) -> Iterator[AuditFinding]:
     missing, waiting = _split(queue.gaps(), queue.position)
     if missing:
         yield _ranges(queue, "cursor_beyond_items", missing, f"the position is {queue.position}")
@@ -104,23 +104,23 @@ def _of_items(queue: QueueAudit) -> Iterator[Finding]:
         told = f"it never began; queues start at {queue.first_seq}, see --first-seq" if queue.unbegun else ""
         yield _ranges(queue, "gap", waiting, told)
     if queue.conflicts:
-        yield Finding(queue.queue, "conflict", queue.conflicts)
+        yield AuditFinding(queue.queue, "conflict", queue.conflicts)
     if queue.duplicates > queue.conflicts:
-        yield Finding(queue.queue, "duplicate", queue.duplicates - queue.conflicts)
+        yield AuditFinding(queue.queue, "duplicate", queue.duplicates - queue.conflicts)
     below = _below(queue)
     if below:
         yield _ranges(queue, "before_start", below, f"the queue starts at {queue.first_seq}")
     if queue.no_slot:
-        yield Finding(queue.queue, "no_slot", queue.no_slot)
+        yield AuditFinding(queue.queue, "no_slot", queue.no_slot)
 
 
-def _of_cursor(queue: QueueAudit) -> Iterator[Finding]:
+def _of_cursor(queue: QueueAudit) -> Iterator[AuditFinding]:
     if queue.cursor_lost:
         told = f"it is never made anew by itself; put it back: stream-sort recover {shlex.quote(queue.queue)}"
-        yield Finding(queue.queue, "no_cursor", queue.seqs, detail=told)
+        yield AuditFinding(queue.queue, "no_cursor", queue.seqs, detail=told)
     if queue.stuck:
         where = "no cursor row was made yet" if queue.unbegun else f"the position is {queue.position}"
-        yield Finding(queue.queue, "stuck", 1, detail=f"{where}; advance frees it, see --repair")
+        yield AuditFinding(queue.queue, "stuck", 1, detail=f"{where}; advance frees it, see --repair")
 
 
 def _split(gaps: Sequence[range], position: int | None) -> tuple[list[range], list[range]]:
@@ -139,6 +139,6 @@ def _below(queue: QueueAudit) -> list[range]:
     return [one for one in below if one]
 
 
-def _ranges(queue: QueueAudit, kind: str, seqs: Sequence[range], detail: str = "") -> Finding:
+def _ranges(queue: QueueAudit, kind: str, seqs: Sequence[range], detail: str = "") -> AuditFinding:
     # Not len(): a range may be longer than that can tell.
-    return Finding(queue.queue, kind, sum(one.stop - one.start for one in seqs), tuple(seqs), detail)
+    return AuditFinding(queue.queue, kind, sum(one.stop - one.start for one in seqs), tuple(seqs), detail)

@@ -25,17 +25,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stream_sort.replay.audit.findings import Finding, findings_of
+from stream_sort.replay.audit.findings import AuditFinding, findings_of
 from stream_sort.replay.audit.options import FORMS, audit_parser, options_of, reports_of
 from stream_sort.replay.audit.queues import QueueAudit, queues_of
 from stream_sort.replay.audit.report import AuditReport
 from stream_sort.replay.audit.runs import RunCollector
-from stream_sort.replay.audit.standing import Standing, check_known
+from stream_sort.replay.audit.standing import StandingReader, check_known
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.jobs.files import check_readable, check_writable
 from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
 from stream_sort.replay.jobs.origins import access_of
-from stream_sort.replay.jobs.progress import Progress
+from stream_sort.replay.jobs.progress import JobProgress
 from stream_sort.replay.jobs.report import shown_json, width_of, write_report
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.table_keys import check_keys
@@ -112,13 +112,13 @@ class _Audit:
         seconds = time.monotonic() - self._began
         return AuditReport(str(self.options.source), audited, findings, seconds, self._notes)
 
-    def _table(self) -> tuple[dict[str, QueueAudit], list[Finding]]:
+    def _table(self) -> tuple[dict[str, QueueAudit], list[AuditFinding]]:
         from stream_sort.replay.audit.table import TableSurvey  # noqa: PLC0415  # one of three is loaded
 
         options = self.options
         access = replace(access_of(options.source), first_seq=options.first_seq)
         check_keys(access)
-        standing = Standing(access.sorter, options.source.control_table, options.first_seq)
+        standing = StandingReader(access.sorter, options.source.control_table, options.first_seq)
         # Before the items: what is released by now must be among them.
         cursors = standing.cursors(options.queues)
         survey = TableSurvey(access, options.queues, options.consistent, self._rate())
@@ -129,7 +129,7 @@ class _Audit:
         standing.join(queues, cursors)
         return queues, self._repaired(standing, queues) if options.repair else []
 
-    def _repaired(self, standing: Standing, queues: dict[str, QueueAudit]) -> list[Finding]:
+    def _repaired(self, standing: StandingReader, queues: dict[str, QueueAudit]) -> list[AuditFinding]:
         """What was found stuck, and is no more."""
         stuck = [one for one in queues.values() if one.stuck]
         problems = standing.repair(stuck)
@@ -137,11 +137,11 @@ class _Audit:
         for one in stuck:
             problem = problems.get(one.queue)
             told = f"advanced to {one.position}" if problem is None else f"not advanced: {problem}"
-            findings.append(Finding(one.queue, "stuck", 1, detail=told, repaired=problem is None))
+            findings.append(AuditFinding(one.queue, "stuck", 1, detail=told, repaired=problem is None))
             one.stuck = False
         return findings
 
-    def _export(self) -> tuple[dict[str, QueueAudit], list[Finding]]:
+    def _export(self) -> tuple[dict[str, QueueAudit], list[AuditFinding]]:
         from stream_sort.replay.audit.export import ExportSurvey  # noqa: PLC0415  # one of three is loaded
 
         survey = ExportSurvey(self._storage(), self.options.source.keys, self.options.queues)
@@ -153,7 +153,7 @@ class _Audit:
             _add_conflicts(queues, survey.conflicts(self.spark, runs))
         return queues, []
 
-    def _archive(self) -> tuple[dict[str, QueueAudit], list[Finding]]:
+    def _archive(self) -> tuple[dict[str, QueueAudit], list[AuditFinding]]:
         from stream_sort.replay.archive.shelf import unfinished_notes  # noqa: PLC0415  # one of three is loaded
         from stream_sort.replay.audit.archive import ArchiveSurvey  # noqa: PLC0415  # as above
         from stream_sort.replay.audit.promised import (  # noqa: PLC0415  # as above
@@ -177,11 +177,11 @@ class _Audit:
         # Whose a damaged file is may not be known.
         lost = {one.queue for one in survey.damaged if one.queue} | {*survey.unfinished}.intersection(named or ())
         queues |= {queue: QueueAudit(queue) for queue in lost if queue not in queues}
-        return queues, [Finding(one.queue, "damaged", one.rows, detail=one.problem) for one in survey.damaged]
+        return queues, [AuditFinding(one.queue, "damaged", one.rows, detail=one.problem) for one in survey.damaged]
 
     def _collected(self, found: Iterator[pa.RecordBatch]) -> dict[str, QueueAudit]:
         runs = RunCollector()
-        with Progress(None, None, quiet=self.options.quiet) as progress:
+        with JobProgress(None, None, quiet=self.options.quiet) as progress:
             for some in found:
                 runs.take_runs(some)
                 progress.add(sum(some["rows"].to_pylist()))

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 
 from stream_sort.formats.columns import PIPE_WIDTH
 from stream_sort.replay.audit.findings import KINDS
-from stream_sort.replay.jobs.report import Report
+from stream_sort.replay.jobs.report import JobReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stream_sort.replay.audit.findings import Finding
+    from stream_sort.replay.audit.findings import AuditFinding
     from stream_sort.replay.audit.queues import QueueAudit
     from stream_sort.replay.files.storage import Storage
 
@@ -48,7 +48,7 @@ class AuditReport:
 
     source: str
     queues: Sequence[QueueAudit]
-    findings: Sequence[Finding]
+    findings: Sequence[AuditFinding]
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
 
@@ -105,7 +105,7 @@ class AuditReport:
         ]
         notes += [f"consumer {name}: {lag:,} behind" for name, lag in self._lag().items()]
         notes += self._told()
-        return Report("audit", self.complete, COLUMNS, rows, totals, self.seconds, tuple(notes)).text(width)
+        return JobReport("audit", self.complete, COLUMNS, rows, totals, self.seconds, tuple(notes)).text(width)
 
     def _told(self) -> list[str]:
         """The worst findings, each with what to do about it, and where the others are."""

@@ -32,7 +32,7 @@ GRACE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StandingReader:
     """Looks at the cursor and control tables for an audit; `first_seq` is where the sorter lets queues start."""
 
     sorter: Sorter

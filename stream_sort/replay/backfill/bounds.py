@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from stream_sort.errors import Trimmed
     from stream_sort.model.records import Cursor
     from stream_sort.replay.backfill.options import BackfillOptions
-    from stream_sort.replay.backfill.tally import Tally
-    from stream_sort.replay.jobs.plan import Plan
+    from stream_sort.replay.backfill.tally import RangeTally
+    from stream_sort.replay.jobs.plan import JobPlan
     from stream_sort.replay.ranges import Range
     from stream_sort.replay.selection import Selection
 
@@ -47,7 +47,7 @@ def ended_before(selection: Selection, ranges: Iterable[Range], ends: Mapping[st
     return {queue: end for queue, end in ends.items() if queue not in there and end < selection.to_seq}
 
 
-def shortfalls(options: BackfillOptions, plan: Plan) -> dict[str, str]:
+def shortfalls(options: BackfillOptions, plan: JobPlan) -> dict[str, str]:
     """What of the seqs that were asked for the plan does not reach, by queue.
 
     Tables know where a queue begins; of an export or an archive nobody can tell whether there was more.
@@ -70,8 +70,8 @@ def shortfalls(options: BackfillOptions, plan: Plan) -> dict[str, str]:
 
 
 def trimmed_meanwhile(
-    tallies: Sequence[Tally], cursors: Mapping[str, Cursor | None], *, is_failure: bool = False
-) -> tuple[list[Tally], list[str]]:
+    tallies: Sequence[RangeTally], cursors: Mapping[str, Cursor | None], *, is_failure: bool = False
+) -> tuple[list[RangeTally], list[str]]:
     """The tallies, with what a trim did under the job told as such; and what is to be said of it.
 
     Where holes may be skipped such a hole is one of them, unless it `is_failure`.
@@ -90,7 +90,7 @@ def trimmed_meanwhile(
     return explained, [*notes, f"and {more:,} more queues were trimmed"] if more > 0 else notes
 
 
-def trimmed_hole(tally: Tally, cursor: Cursor | None) -> Trimmed | None:
+def trimmed_hole(tally: RangeTally, cursor: Cursor | None) -> Trimmed | None:
     """What the first hole of a queue is, if a trim made it."""
     if not tally.missing:
         return None

@@ -14,7 +14,7 @@ from stream_sort.replay.jobs.report import MOST_QUEUES, table
 if TYPE_CHECKING:
     from stream_sort.replay.backfill.options import BackfillOptions
     from stream_sort.replay.jobs.estimate import Estimate
-    from stream_sort.replay.jobs.plan import Plan
+    from stream_sort.replay.jobs.plan import JobPlan
 
 NOTHING_DONE = "dry run: nothing was read or written"
 
@@ -24,7 +24,7 @@ class Forecast:
     """A plan and its cost; without one, nothing is paid for reading."""
 
     options: BackfillOptions
-    plan: Plan
+    plan: JobPlan
     cost: Estimate | None = None
 
     def text(self, width: int = PIPE_WIDTH) -> str:

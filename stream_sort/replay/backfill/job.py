@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from stream_sort.replay.backfill.options import BackfillOptions
     from stream_sort.replay.jobs.places import FindNearby
-    from stream_sort.replay.jobs.report import Report
+    from stream_sort.replay.jobs.report import JobReport
 
 
-def backfill(options: BackfillOptions, spark: SparkSession | None = None) -> Report:
+def backfill(options: BackfillOptions, spark: SparkSession | None = None) -> JobReport:
     """Run a backfill, or what is left of it; the report says whether it is complete.
 
     Files: the same bytes under the same names, however often it is stopped and run again. Sinks that deliver: each

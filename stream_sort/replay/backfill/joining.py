@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stream_sort.ports import ControlStore
     from stream_sort.replay.access import TableAccess
     from stream_sort.replay.backfill.ledger import Ledger
-    from stream_sort.replay.jobs.plan import Plan
+    from stream_sort.replay.jobs.plan import JobPlan
 
 BEGUN = "join.json"
 # What the run of a checkpoint begins with that holds a place for a backfill.
@@ -63,7 +63,7 @@ class Join:
         check_consumer(self.consumer)
         _ = self._control
 
-    def check(self, plan: Plan, ledger: Ledger, *, begins: bool = True) -> None:
+    def check(self, plan: JobPlan, ledger: Ledger, *, begins: bool = True) -> None:
         """Raise if the consumer has begun in one of the plan's queues.
 
         SettingsError while a job `begins`, by when nothing was read; JoinRefused from then on.
@@ -89,7 +89,7 @@ class Join:
         if begun:
             raise self._begun(plan, begun, begins=begins)
 
-    def hold(self, plan: Plan, ledger: Ledger, *, begins: bool = True) -> None:
+    def hold(self, plan: JobPlan, ledger: Ledger, *, begins: bool = True) -> None:
         """Register the consumer and hold it where the plan begins: from now on no trim goes past it.
 
         StoreUnavailable if one did while a job `begins`: what it had planned to read is no longer all there. A hold of
@@ -111,7 +111,7 @@ class Join:
         """Whether the consumer was retired after it was joined: it is held nowhere."""
         return self.has_begun(ledger) and self._registered() is None
 
-    def join(self, plan: Plan, ledger: Ledger) -> int:
+    def join(self, plan: JobPlan, ledger: Ledger) -> int:
         """Move the consumer's checkpoint to the plan's end in each queue; returns in how many queues.
 
         What an earlier run of the same plan has set is left as it is: the consumer may have gone on from there.
@@ -147,7 +147,7 @@ class Join:
     def _register(self) -> None:
         self._control.register(Subscription(self.consumer, EARLIEST, time.time()))
 
-    def _hold(self, new: Checkpoint, plan: Plan, *, begins: bool, free: bool) -> None:
+    def _hold(self, new: Checkpoint, plan: JobPlan, *, begins: bool, free: bool) -> None:
         commit = self._control.create(new)
         there = commit.checkpoint
         if there is not None and free and there.run.startswith(HOLD) and there.run != new.run:
@@ -196,7 +196,7 @@ class Join:
         return None
 
     def _begun(
-        self, plan: Plan, there: Sequence[Checkpoint], *, begins: bool = False, joined: int = 0
+        self, plan: JobPlan, there: Sequence[Checkpoint], *, begins: bool = False, joined: int = 0
     ) -> SettingsError | JoinRefused:
         first, name = there[0], self.consumer
         if first.run.startswith(HOLD):

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import StoreError, StreamSortError, shown
-from stream_sort.replay.backfill.tally import Tally
+from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.files.json_content import flaw, value_of
-from stream_sort.replay.jobs.plan import Plan
+from stream_sort.replay.jobs.plan import JobPlan
 from stream_sort.replay.ranges import is_number
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ MOST_WATCHED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PartRecord:
     """How far one part is; `ended` when nothing of it is left to do.
 
     `size` is that of its file, where it has one; `skips` says that the target was told to skip its holes.
     """
 
     number: int
-    tallies: tuple[Tally, ...]
+    tallies: tuple[RangeTally, ...]
     ended: bool
     size: int | None = None
     skips: bool = False
@@ -72,13 +72,13 @@ class Ledger:
         """Where it is, for people."""
         return self.storage.uri
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> JobPlan | None:
         """The plan of the job; None before it began."""
         if not self.storage.exists(PLAN):
             return None
-        return Plan.decode(self.storage.read(PLAN), self.storage.address(PLAN))
+        return JobPlan.decode(self.storage.read(PLAN), self.storage.address(PLAN))
 
-    def begin(self, plan: Plan) -> Plan:
+    def begin(self, plan: JobPlan) -> JobPlan:
         """Fix the plan; of several that begin at once one wins, and all go by its plan."""
         if self.storage.put_if_absent(PLAN, plan.encode()):
             return plan
@@ -88,12 +88,12 @@ class Ledger:
         there.check(plan.options, self.where)
         return there
 
-    def record(self, number: int) -> Record | None:
+    def record(self, number: int) -> PartRecord | None:
         """How far a part is; None if nothing of it is done."""
         found = max(self.storage.list(_folder(number)), key=_lease_of, default=_name(number))
         return self._read(found) if self.storage.exists(found) else None
 
-    def commit(self, record: Record) -> None:
+    def commit(self, record: PartRecord) -> None:
         """Keep a record, in the place of the one before."""
         self.check_lease()
         queues = [one.wire() for one in record.tallies]
@@ -116,7 +116,7 @@ class Ledger:
         if self.lease is not None:
             self.lease.check()
 
-    def records(self) -> dict[int, Record]:
+    def records(self) -> dict[int, PartRecord]:
         """All records there are."""
         last: dict[int, str] = {}
         for name in sorted(self.storage.list(RECORDS), key=_lease_of):
@@ -131,7 +131,7 @@ class Ledger:
         try:
             document: dict[str, Any] = dict(value_of(self.storage.read(END)))
             time.gmtime(document["finished_at"])
-            _ = [Tally.from_wire(wire) for wire in document["queues"]]
+            _ = [RangeTally.from_wire(wire) for wire in document["queues"]]
         except (KeyError, OSError, OverflowError, TypeError, ValueError) as error:
             raise StoreError(
                 f"{self.storage.address(END)} is no end of a job: {flaw(error)}; remove it, and run the job again"
@@ -146,11 +146,11 @@ class Ledger:
         """There is something to do after all."""
         self.storage.delete(END)
 
-    def _read(self, name: str) -> Record:
+    def _read(self, name: str) -> PartRecord:
         try:
             document = value_of(self.storage.read(name))
-            tallies = tuple(map(Tally.from_wire, document["queues"]))
-            record = Record(document["part"], tallies, document["ended"], document["size"], document["skips"])
+            tallies = tuple(map(RangeTally.from_wire, document["queues"]))
+            record = PartRecord(document["part"], tallies, document["ended"], document["size"], document["skips"])
         except (KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{self.storage.address(name)} is no record of a job: {flaw(error)}; remove it") from error
         if not is_number(record.number) or record.number != self._number(name):

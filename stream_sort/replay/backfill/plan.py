@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import InvalidInput, SettingsError
 from stream_sort.replay.backfill.bounds import ended_before
-from stream_sort.replay.backfill.ledger import READERS, Record
+from stream_sort.replay.backfill.ledger import READERS, PartRecord
 from stream_sort.replay.backfill.options import QUEUES_TOGETHER
-from stream_sort.replay.backfill.tally import Tally
+from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.backfill.targets.files import file_name
-from stream_sort.replay.jobs.plan import Plan, whole_queues
+from stream_sort.replay.jobs.plan import JobPlan, whole_queues
 from stream_sort.replay.ranges import Part, Range, cut
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def new_plan(
     options: BackfillOptions, ranges: Sequence[Range], ends: Mapping[str, int], notes: tuple[str, ...] = ()
-) -> Plan:
+) -> JobPlan:
     """The ranges as parts: for files any cut will do, what delivers keeps each queue together.
 
     `ends` are the last seqs of all queues that are wanted, also of those that have no range.
@@ -40,10 +40,10 @@ def new_plan(
     else:
         parts = whole_queues(ranges, min(options.rows_per_part, QUEUES_TOGETHER))
     ended = ended_before(options.selection, ranges, ends)
-    return Plan(options.identity(), tuple(parts), time.time(), notes, ended)
+    return JobPlan(options.identity(), tuple(parts), time.time(), notes, ended)
 
 
-def check_new(options: BackfillOptions, plan: Plan) -> None:
+def check_new(options: BackfillOptions, plan: JobPlan) -> None:
     """Raise if a job that begins would write among somebody else's files, or to a target that is not there."""
     if options.sink.is_files and options.out.list():
         raise SettingsError(
@@ -53,15 +53,15 @@ def check_new(options: BackfillOptions, plan: Plan) -> None:
     check_target(options, plan)
 
 
-def check_target(options: BackfillOptions, plan: Plan) -> None:
+def check_target(options: BackfillOptions, plan: JobPlan) -> None:
     """Raise if it is known that the target takes nothing."""
     if not options.sink.is_files:
         options.sender().check(min(plan.ends()))
 
 
 def left_over(
-    options: BackfillOptions, plan: Plan, ledger: Ledger, *, holes_stay: bool
-) -> tuple[list[Part], dict[int, Record]]:
+    options: BackfillOptions, plan: JobPlan, ledger: Ledger, *, holes_stay: bool
+) -> tuple[list[Part], dict[int, PartRecord]]:
     """The parts that are not done, as far as they are not; and the records of all that is.
 
     What went on behind a hole is done again, as the hole may have been mended, unless `holes_stay`.
@@ -88,12 +88,12 @@ def left_over(
     return left, records
 
 
-def _spoiled(options: BackfillOptions, records: dict[int, Record]) -> set[int]:
+def _spoiled(options: BackfillOptions, records: dict[int, PartRecord]) -> set[int]:
     """The parts that are not done, or whose file is not there as it was written."""
     ended = [record for record in records.values() if record.ended]
     there = set(options.out.list("part-"))
 
-    def is_there(record: Record) -> bool:
+    def is_there(record: PartRecord) -> bool:
         name = file_name(record.number, options.sink.form)
         return name in there and options.out.size(name) == record.size
 
@@ -102,12 +102,12 @@ def _spoiled(options: BackfillOptions, records: dict[int, Record]) -> set[int]:
     return set(records) - whole
 
 
-def _is_holed(options: BackfillOptions, record: Record) -> bool:
+def _is_holed(options: BackfillOptions, record: PartRecord) -> bool:
     """Whether it went on behind a hole, and not because it was to be skipped."""
     return record.has_holes and not (record.skips and options.on_gap == "skip")
 
 
-def _afresh(record: Record, ledger: Ledger) -> Record:
+def _afresh(record: PartRecord, ledger: Ledger) -> PartRecord:
     """The record without the queues that went on behind a hole: those are delivered again, from their beginning on."""
     # What is in order at the target cannot be had by sending what was missing alone.
     tallies = (_begun_anew(one) if _has_hole(one) else one for one in record.tallies)
@@ -116,15 +116,15 @@ def _afresh(record: Record, ledger: Ledger) -> Record:
     return again
 
 
-def _begun_anew(tally: Tally) -> Tally:
-    return replace(Tally.of(Range(tally.queue, tally.after, tally.through)), again=tally.again + 1)
+def _begun_anew(tally: RangeTally) -> RangeTally:
+    return replace(RangeTally.of(Range(tally.queue, tally.after, tally.through)), again=tally.again + 1)
 
 
-def _has_hole(tally: Tally) -> bool:
+def _has_hole(tally: RangeTally) -> bool:
     return any(hole.through <= tally.done for hole in tally.missing)
 
 
-def _rest(part: Part, record: Record) -> Part:
+def _rest(part: Part, record: PartRecord) -> Part:
     """What of a part is not delivered yet."""
     done = {(one.queue, one.through): one.done for one in record.tallies}
     ranges = (Range(one.queue, done.get((one.queue, one.through), one.after), one.through) for one in part.ranges)

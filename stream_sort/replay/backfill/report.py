@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.replay.backfill.tally import NOT_DONE, Tally, added_up
-from stream_sort.replay.jobs.report import Report
+from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally, added_up
+from stream_sort.replay.jobs.report import JobReport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ SOME = 5
 COLUMNS = ("queue", "rows", "tombstones", "missing", "gaps", "first", "last", "problem")
 
 
-def is_complete(options: BackfillOptions, tallies: Sequence[Tally]) -> bool:
+def is_complete(options: BackfillOptions, tallies: Sequence[RangeTally]) -> bool:
     """Whether every seq came, and one message only; where gaps may be skipped, every one that is there."""
     return is_settled(options, tallies) and not any(one.conflicts for one in tallies)
 
 
-def is_settled(options: BackfillOptions, tallies: Sequence[Tally]) -> bool:
+def is_settled(options: BackfillOptions, tallies: Sequence[RangeTally]) -> bool:
     """Whether another run could do no better."""
     if options.on_gap == "skip":
         return all(one.is_done for one in tallies)
@@ -31,12 +31,12 @@ def is_settled(options: BackfillOptions, tallies: Sequence[Tally]) -> bool:
 
 def outcome(
     options: BackfillOptions,
-    tallies: Sequence[Tally],
+    tallies: Sequence[RangeTally],
     *,
     short: Mapping[str, str] | None = None,
     seconds: float = 0.0,
     notes: Sequence[str] = (),
-) -> Report:
+) -> JobReport:
     """The report on a backfill: queues that miss most first, then those that failed.
 
     `short` says of queues why they are not all that was asked for.
@@ -48,14 +48,14 @@ def outcome(
         notes.append("nothing was replayed: no message arrived in the time that was asked for")
     absent = sorted(short.keys() - {one.queue for one in found})
     queues = [
-        replace(one, failed=_problem(one, short)) for one in found + [Tally(queue, -1, -1, -1) for queue in absent]
+        replace(one, failed=_problem(one, short)) for one in found + [RangeTally(queue, -1, -1, -1) for queue in absent]
     ]
     queues.sort(key=lambda one: (-one.lost, one.failed in {"", NOT_DONE}, not one.failed))
     lost = sum(one.lost for one in queues)
     word = "skipped" if options.on_gap == "skip" else "found"
     seqs = "missing seq was" if lost == 1 else "missing seqs were"
     told = (*notes, f"gaps: {lost:,} {seqs} {word}") if lost else tuple(notes)
-    return Report(
+    return JobReport(
         job="backfill",
         complete=is_complete(options, tallies) and not short,
         columns=COLUMNS
@@ -74,7 +74,7 @@ def outcome(
     )
 
 
-def hole_text(options: BackfillOptions, tallies: Sequence[Tally], *, is_trimmed: bool) -> str:
+def hole_text(options: BackfillOptions, tallies: Sequence[RangeTally], *, is_trimmed: bool) -> str:
     """What a hole asks for before the job can go on; nothing where there is none."""
     if not any(one.missing for one in tallies):
         return ""
@@ -84,13 +84,13 @@ def hole_text(options: BackfillOptions, tallies: Sequence[Tally], *, is_trimmed:
     return f"{mended}add {reported}--on-gap skip to do without it; then "
 
 
-def _problem(tally: Tally, short: Mapping[str, str]) -> str:
+def _problem(tally: RangeTally, short: Mapping[str, str]) -> str:
     if not tally.failed and tally.conflicts:
         return f"conflicts: {tally.conflicts:,}, at seq {', '.join(map(str, tally.conflicting[:SOME]))}"
     return tally.failed or short.get(tally.queue, "")
 
 
-def _conflict_notes(tallies: Sequence[Tally]) -> list[str]:
+def _conflict_notes(tallies: Sequence[RangeTally]) -> list[str]:
     count = sum(one.conflicts for one in tallies)
     if not count:
         return []
@@ -109,7 +109,7 @@ def short_notes(short: Mapping[str, str]) -> list[str]:
     return told
 
 
-def _row(tally: Tally) -> dict[str, Any]:
+def _row(tally: RangeTally) -> dict[str, Any]:
     return {
         "queue": tally.queue,
         "rows": tally.rows,

@@ -17,13 +17,13 @@ from stream_sort.replay.backfill.lease import Lease
 from stream_sort.replay.backfill.ledger import Ledger, UnderWay
 from stream_sort.replay.backfill.plan import check_new, check_target, left_over, new_plan
 from stream_sort.replay.backfill.report import hole_text, is_complete, is_settled, outcome
-from stream_sort.replay.backfill.tally import NOT_DONE, Tally
+from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally
 from stream_sort.replay.backfill.targets.delivery import DeliveryWork
 from stream_sort.replay.backfill.targets.files import FileWork
 from stream_sort.replay.jobs.estimate import estimate
 from stream_sort.replay.jobs.files import check_writable
 from stream_sort.replay.jobs.origins import access_of, origin_of, paced
-from stream_sort.replay.jobs.progress import Progress
+from stream_sort.replay.jobs.progress import JobProgress
 from stream_sort.replay.selection import clipped
 from stream_sort.replay.table import TableOrigin
 from stream_sort.replay.table_keys import check_keys
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from stream_sort.replay.backfill.ledger import Record
+    from stream_sort.replay.backfill.ledger import PartRecord
     from stream_sort.replay.backfill.options import BackfillOptions
     from stream_sort.replay.export.origin import ExportOrigin
-    from stream_sort.replay.jobs.plan import Plan
-    from stream_sort.replay.jobs.report import Report
+    from stream_sort.replay.jobs.plan import JobPlan
+    from stream_sort.replay.jobs.report import JobReport
     from stream_sort.replay.origin import Origin, Work
     from stream_sort.replay.ranges import Part
 
@@ -66,7 +66,7 @@ class BackfillRun:
             return Forecast(options, plan)
         return Forecast(options, plan, estimate(access_of(options.source), plan, consistent=options.consistent))
 
-    def run(self) -> Report:
+    def run(self) -> JobReport:
         """Do what is left to be done."""
         there = self._ledger.plan()
         if there is not None:
@@ -75,7 +75,7 @@ class BackfillRun:
         with self._alone():
             return self._go_on(plan, resumes=there is not None)
 
-    def _go_on(self, plan: Plan, *, resumes: bool) -> Report:
+    def _go_on(self, plan: JobPlan, *, resumes: bool) -> JobReport:
         end = self._ledger.end()
         holes_stay = end is not None and self.options.on_gap == "skip"
         parts, records = left_over(self.options, plan, self._ledger, holes_stay=holes_stay)
@@ -92,7 +92,7 @@ class BackfillRun:
         notes = [f"resumed: {done:,} of {len(plan.parts):,} parts were done before"] if records else []
         return self._end(plan, self._work_on(plan, parts, records), [*plan.notes, *notes])
 
-    def _begin(self) -> Plan:
+    def _begin(self) -> JobPlan:
         plan = self._new_plan()
         if self._join is not None:
             self._join.check(plan, self._ledger)
@@ -111,7 +111,7 @@ class BackfillRun:
         if self.options.checkpoint:
             check_writable("--checkpoint", self.options.checkpoint)
 
-    def _hold(self, join: Join, plan: Plan, *, begins: bool) -> None:
+    def _hold(self, join: Join, plan: JobPlan, *, begins: bool) -> None:
         if not join.is_let_go(self._ledger):
             text = begun_text if join.has_begun(self._ledger) else held_text
             self.standing = text(self.options.consumer)
@@ -129,7 +129,7 @@ class BackfillRun:
         with lease.kept():
             yield
 
-    def _new_plan(self) -> Plan:
+    def _new_plan(self) -> JobPlan:
         origin = self._origin
         if isinstance(origin, TableOrigin):
             check_keys(origin.access)
@@ -146,13 +146,13 @@ class BackfillRun:
         ranges = origin.ranges(cast("SparkSession", spark))
         return new_plan(self.options, ranges, _ends(origin), getattr(origin, "notes", ()))
 
-    def _work_on(self, plan: Plan, parts: list[Part], records: dict[int, Record]) -> list[Tally]:
+    def _work_on(self, plan: JobPlan, parts: list[Part], records: dict[int, PartRecord]) -> list[RangeTally]:
         before = {number: record.rows for number, record in records.items()}
         if parts:
             # A session takes a while to begin, which is no part of the job's pace.
             _ = self._spark
         under_way = UnderWay(self._ledger, [part.number for part in parts], before)
-        with Progress(sum(part.rows for part in parts), len(parts), quiet=self.options.quiet) as progress:
+        with JobProgress(sum(part.rows for part in parts), len(parts), quiet=self.options.quiet) as progress:
             if not self.options.sink.is_files:
                 progress.watch(under_way)
             answers = self._answers(plan, parts)
@@ -165,7 +165,7 @@ class BackfillRun:
                     break
         return [tally for part in plan.parts for tally in _tallies(part, records.get(part.number))]
 
-    def _answers(self, plan: Plan, parts: list[Part]) -> Generator[Record, None, None]:
+    def _answers(self, plan: JobPlan, parts: list[Part]) -> Generator[PartRecord, None, None]:
         if not parts:
             return
         spark, origin = self._spark, self._origin
@@ -173,7 +173,7 @@ class BackfillRun:
             origin = paced(origin, self.options.max_read_units, spark)
         yield from origin.run(spark, parts, self._work(plan))
 
-    def _work(self, plan: Plan) -> Work:
+    def _work(self, plan: JobPlan) -> Work:
         options = self.options
         if options.sink.is_files:
             may_have_holes = options.on_gap != "fail"
@@ -186,7 +186,7 @@ class BackfillRun:
         how = options.selection, options.on_gap, options.batch_size
         return DeliveryWork(options.sender(), self._ledger, *how, plan.id)
 
-    def _end(self, plan: Plan, tallies: list[Tally], notes: list[str]) -> Report:
+    def _end(self, plan: JobPlan, tallies: list[RangeTally], notes: list[str]) -> JobReport:
         # Once a join has begun, the consumer has what is trimmed.
         joins = self._join is not None and not self._join.has_begun(self._ledger)
         tallies, trimmed = self._explained(tallies, is_failure=joins)
@@ -207,7 +207,7 @@ class BackfillRun:
             notes.append(f"to go on: {first}{RESUME} ({self._ledger.where})")
         return self._report(plan, tallies, notes)
 
-    def _joined(self, join: Join, plan: Plan) -> str:
+    def _joined(self, join: Join, plan: JobPlan) -> str:
         try:
             count = join.join(plan, self._ledger)
         except Trimmed:
@@ -221,7 +221,7 @@ class BackfillRun:
     def _give_up(self) -> None:
         self.standing = self.standing and lost_text(self.options.consumer)
 
-    def _explained(self, tallies: list[Tally], *, is_failure: bool) -> tuple[list[Tally], list[str]]:
+    def _explained(self, tallies: list[RangeTally], *, is_failure: bool) -> tuple[list[RangeTally], list[str]]:
         """Holes that a trim made while the job ran are told from others."""
         origin = self._origin
         holed = sorted({one.queue for one in tallies if one.missing})
@@ -235,13 +235,13 @@ class BackfillRun:
         doubles = getattr(self._origin, "doubles", None)
         return [f"doubled: {doubles.duplicates:,} slots came twice"] if doubles and doubles.duplicates else []
 
-    def _finished(self, plan: Plan, end: dict[str, Any]) -> Report:
+    def _finished(self, plan: JobPlan, end: dict[str, Any]) -> JobReport:
         when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(end["finished_at"]))
-        tallies = [Tally.from_wire(wire) for wire in end["queues"]]
+        tallies = [RangeTally.from_wire(wire) for wire in end["queues"]]
         note = f"finished before, at {when}: nothing was done now ({self._ledger.where})"
         return self._report(plan, tallies, [*plan.notes, note])
 
-    def _report(self, plan: Plan, tallies: list[Tally], notes: list[str]) -> Report:
+    def _report(self, plan: JobPlan, tallies: list[RangeTally], notes: list[str]) -> JobReport:
         seconds = time.monotonic() - self._began
         return outcome(self.options, tallies, short=shortfalls(self.options, plan), seconds=seconds, notes=notes)
 
@@ -271,7 +271,7 @@ def _ends(origin: Origin) -> dict[str, int]:
     return cast("ExportOrigin", origin).ends
 
 
-def _tallies(part: Part, record: Record | None) -> list[Tally]:
+def _tallies(part: Part, record: PartRecord | None) -> list[RangeTally]:
     """What is known of each range of a part."""
     known = {} if record is None else {(one.queue, one.through): one for one in record.tallies}
-    return [known.get((one.queue, one.through)) or replace(Tally.of(one), failed=NOT_DONE) for one in part.ranges]
+    return [known.get((one.queue, one.through)) or replace(RangeTally.of(one), failed=NOT_DONE) for one in part.ranges]

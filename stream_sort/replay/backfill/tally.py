@@ -18,7 +18,7 @@ MOST_CONFLICTING = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class RangeTally:
     """How far `(after, through]` of a queue was done: everything up to `done`.
 
     `rows` are messages that reached the target, `outside` are slots that arrived at another time than was asked for.
@@ -40,7 +40,7 @@ class Tally:
     again: int = 0
 
     @classmethod
-    def of(cls, wanted: Range) -> Tally:
+    def of(cls, wanted: Range) -> RangeTally:
         """Nothing is done yet."""
         return cls(wanted.queue, wanted.after, wanted.through, wanted.after)
 
@@ -78,7 +78,7 @@ class Tally:
         ]
 
     @classmethod
-    def from_wire(cls, wire: list[Any]) -> Tally:
+    def from_wire(cls, wire: list[Any]) -> RangeTally:
         """The tally that `wire` gave."""
         # A job that an earlier version began does not tell how often.
         queue, after, through, done, rows, tombstones, outside, holes, failed, conflicts, seqs, *told = wire
@@ -91,7 +91,7 @@ class Tally:
             raise ValueError(f"{shown(wire)} does not count")
         return cls(queue, after, through, done, *counts, missing, failed, conflicts, tuple(seqs), again)
 
-    def with_conflicts(self, before: Tally, slots: object) -> Tally:
+    def with_conflicts(self, before: RangeTally, slots: object) -> RangeTally:
         """The tally with those conflicts that `slots`, read on from `before`, came upon so far; only exports do."""
         doubles: Doubles | None = getattr(slots, "doubles", None)
         if doubles is None or not doubles.lost[self.queue]:
@@ -104,16 +104,16 @@ class Tally:
         return replace(self, conflicts=found, conflicting=tuple(some))
 
 
-def added_up(tallies: Iterable[Tally]) -> list[Tally]:
+def added_up(tallies: Iterable[RangeTally]) -> list[RangeTally]:
     """One tally for each queue, of all its ranges; sorted by name."""
-    whole: dict[str, Tally] = {}
+    whole: dict[str, RangeTally] = {}
     for one in sorted(tallies, key=lambda tally: (tally.queue, tally.after)):
         before = whole.get(one.queue)
         whole[one.queue] = one if before is None else _sum(before, one)
     return list(whole.values())
 
 
-def _sum(one: Tally, next_one: Tally) -> Tally:
+def _sum(one: RangeTally, next_one: RangeTally) -> RangeTally:
     return replace(
         one,
         through=next_one.through,

@@ -23,7 +23,7 @@ S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
 
-class Place(Protocol):
+class FileStore(Protocol):
     """Where files are kept, each under its name."""
 
     def read(self, name: str) -> bytes:
@@ -141,7 +141,7 @@ def _split(uri: Any) -> tuple[str, str, str]:
 
 # Clients are made once in a process; they are safe to share between threads.
 @lru_cache(maxsize=32)
-def _place(storage: Storage) -> Place:
+def _place(storage: Storage) -> FileStore:
     scheme, bucket, path = _split(storage.uri)
     if not scheme:
         return LocalFiles(path)

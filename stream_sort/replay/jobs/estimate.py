@@ -10,7 +10,7 @@ from stream_sort.stores.dynamodb.calls import Calls
 
 if TYPE_CHECKING:
     from stream_sort.replay.access import TableAccess
-    from stream_sort.replay.jobs.plan import Plan
+    from stream_sort.replay.jobs.plan import JobPlan
 
 UNIT_BYTES = 4096
 PATIENCE = 10.0
@@ -24,7 +24,7 @@ class Estimate:
     read_units: float | None
 
 
-def estimate(access: TableAccess, plan: Plan, *, consistent: bool) -> Estimate:
+def estimate(access: TableAccess, plan: JobPlan, *, consistent: bool) -> Estimate:
     """From what DynamoDB says of the table's size, which it renews every six hours; reads no item."""
     size = average_item(access)
     if size is None:

@@ -18,7 +18,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JobPlan:
     """The options that make a job this very job, its parts, and what was to be said when it was made.
 
     `ended` are queues that ended before the range that was asked for, and where each did.
@@ -73,7 +73,7 @@ class Plan:
         return json.dumps(document, ensure_ascii=False, sort_keys=True).encode()
 
     @classmethod
-    def decode(cls, content: bytes, where: str) -> Plan:
+    def decode(cls, content: bytes, where: str) -> JobPlan:
         """The plan that `encode` gave; StoreError names `where` it is damaged."""
         try:
             document = value_of(content)

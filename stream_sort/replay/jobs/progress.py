@@ -16,7 +16,7 @@ TERMINAL_PAUSE = 1.0
 LOG_PAUSE = 10.0
 
 
-class Progress:
+class JobProgress:
     """Use it around a job, and `add` what is done. Writes to stderr, where results never go.
 
     `rows` and `parts` are what there is to do, without what an earlier run has done; None where it is not known.

@@ -28,7 +28,7 @@ WHOLE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class JobReport:
     """The outcome of a job. `queues` are rows by column name, worst first; `facts` stand in the JSON only."""
 
     job: str

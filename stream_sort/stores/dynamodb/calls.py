@@ -41,7 +41,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CallTarget:
     """What was called and where, for error messages."""
 
     operation: str
@@ -78,7 +78,7 @@ class Patience:
     """
 
     calls: Calls
-    target: Target
+    target: CallTarget
     began: float
     deadline: float
     tries: int = 1
@@ -105,7 +105,7 @@ class Patience:
         self.tries += 1
 
 
-class Tally:
+class RequestCount:
     """Counts requests, each try of one; threads may share it."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Calls:
     sleep: Callable[[float], None] = time.sleep
     monotonic: Callable[[], float] = time.monotonic
     jitter: Callable[[], float] = field(default=random.random)
-    tally: Tally = field(default_factory=Tally)
+    tally: RequestCount = field(default_factory=RequestCount)
 
     def __call__(self, method: str, table: str, *, patience: Patience | None = None, **request: Any) -> Reply:
         """Make one call, as often as it takes within the deadline, or within what is left of somebody's patience."""
@@ -142,7 +142,7 @@ class Calls:
             except PassingFault as fault:
                 patience.wait(fault.problem)
 
-    def once(self, method: str, target: Target, **request: Any) -> Reply:
+    def once(self, method: str, target: CallTarget, **request: Any) -> Reply:
         """Try a call one time; raises PassingFault if it may succeed a moment later."""
         self.tally.add()
         try:
@@ -160,5 +160,5 @@ class Calls:
     def patience(self, operation: str, table: str) -> Patience:
         """The time for one call, or for all rounds of one, beginning now; less where its caller has little."""
         meta = self.client.meta
-        target = Target(operation, table, meta.region_name or "?", meta.endpoint_url)
+        target = CallTarget(operation, table, meta.region_name or "?", meta.endpoint_url)
         return Patience(self, target, self.monotonic(), min(self.deadline, seconds_left()))

@@ -22,7 +22,7 @@ from stream_sort.errors import (
     TableNotFound,
 )
 from stream_sort.stores.dynamodb.calls import PassingFault
-from stream_sort.stores.dynamodb.unanswered import Unanswered
+from stream_sort.stores.dynamodb.hanging_queues import HangingQueues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class Inserts:
         self._keys = names.keys
         self._in_flight = in_flight
         self._batching = True
-        self._unanswered = Unanswered()
+        self._unanswered = HangingQueues()
         self.keys_fit = False
 
     def one(self, record: Wire) -> Wire | None:

@@ -11,7 +11,7 @@ from stream_sort.testing.simulation.calls import Call, Unavailable
 from stream_sort.testing.simulation.failure import InvariantBroken, Trace
 from stream_sort.testing.simulation.operations import Attempt, Operation
 from stream_sort.testing.simulation.oracle import Oracle
-from stream_sort.testing.simulation.process import Process, Program
+from stream_sort.testing.simulation.process import Program, SimulatedProcess
 from stream_sort.testing.simulation.verdicts import errors_of, judge
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from random import Random
 
     from stream_sort.testing.simulation.variant import Variant
-    from stream_sort.testing.simulation.workload import Plan
+    from stream_sort.testing.simulation.workload import WorkloadPlan
 
 
 class Bench:
     """What all processes of a run share."""
 
-    def __init__(self, plan: Plan, variant: Variant, rng: Random) -> None:
+    def __init__(self, plan: WorkloadPlan, variant: Variant, rng: Random) -> None:
         self.trace = Trace()
         self.met: Counter[str] = Counter()
         self.world = variant.world()
@@ -35,11 +35,11 @@ class Bench:
         self._rng = rng
         self._attempts = 0
 
-    def process(self, name: str) -> Process:
+    def process(self, name: str) -> SimulatedProcess:
         """A process that remembers nothing."""
-        return Process(name, self._program, self.world.clock, rng=self._rng)
+        return SimulatedProcess(name, self._program, self.world.clock, rng=self._rng)
 
-    def begin(self, process: Process, operation: Operation) -> None:
+    def begin(self, process: SimulatedProcess, operation: Operation) -> None:
         """Let a process start an operation."""
         self._attempts += 1
         self.met[operation.name] += 1
@@ -52,13 +52,13 @@ class Bench:
         starts = {queue: self.oracle.starts(queue) for queue in operation.queues}
         self._go(process.begin, Attempt(self._attempts, operation, frozenset(self.oracle.lost), starts))
 
-    def feed(self, process: Process, answer: Any) -> None:
+    def feed(self, process: SimulatedProcess, answer: Any) -> None:
         """Let a process go on with an answer."""
         if isinstance(answer, Unavailable) and process.attempt is not None:
             process.attempt.unavailable += 1
         self._go(process.feed, answer)
 
-    def apply(self, process: Process, part: Call, fault: str = "") -> Any:
+    def apply(self, process: SimulatedProcess, part: Call, fault: str = "") -> Any:
         """Do one part of a call of a process, and check what it did."""
         answer = self.world.apply(part, self._rng)
         self.trace.add(process.name, part, fault, answer)
@@ -68,7 +68,7 @@ class Bench:
         self._count(part, answer)
         return answer
 
-    def finish(self, process: Process) -> Operation | None:
+    def finish(self, process: SimulatedProcess) -> Operation | None:
         """Judge what an operation says at its end; returns it if it is to be delivered again."""
         attempt, result, process.attempt = process.attempt, process.result, None
         if attempt is None:

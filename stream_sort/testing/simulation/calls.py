@@ -100,7 +100,7 @@ class Unavailable:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedEffects:
     """The answer of a call whose effects no table takes, or a condition keeps back."""
 
     problem: HandlerProblem
@@ -176,7 +176,7 @@ class Recorder:
         if self._next == len(self._history):
             self.wait(call)
         answer = self._take()
-        if isinstance(answer, Unavailable | Refused | Bug):
+        if isinstance(answer, Unavailable | RefusedEffects | Bug):
             raise answer.error()
         return answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.consume.handler import verdict_of
+from stream_sort.consume.handler import call_handler
 from stream_sort.errors import PartlyDone, TryLater
 from stream_sort.model.batch import Effect
 from stream_sort.testing.simulation.consumer_operations import Handled
@@ -89,7 +89,7 @@ class OwnHandler:
 
     def deliver(self, consumer: str, batch: Batch) -> Handled:
         """Call it; each consumer of a seed writes to tables of its own, as different handlers would."""
-        verdict = verdict_of(self.handler, batch)
+        verdict = call_handler(self.handler, batch)
         effects = batch.transaction.effects
         # What is no effect at all has become an error of the verdict.
         named = [effect for effect in effects if isinstance(effect, Effect)]

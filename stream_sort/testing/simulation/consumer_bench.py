@@ -17,7 +17,7 @@ from stream_sort.errors import (
 )
 from stream_sort.model.precaution import ENDED, is_precaution
 from stream_sort.testing.simulation.bench import Bench
-from stream_sort.testing.simulation.calls import Bug, Refused
+from stream_sort.testing.simulation.calls import Bug, RefusedEffects
 from stream_sort.testing.simulation.clerk import ProcessDied, done_through
 from stream_sort.testing.simulation.consumer_operations import ConsumerOperation
 from stream_sort.testing.simulation.consumer_oracle import ConsumerOracle, names_outage
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from stream_sort.testing.simulation.clerk import Clerk, OwnHandler
     from stream_sort.testing.simulation.consumer_operations import Handled
     from stream_sort.testing.simulation.operations import Attempt, Operation
-    from stream_sort.testing.simulation.process import Process
+    from stream_sort.testing.simulation.process import SimulatedProcess
     from stream_sort.testing.simulation.variant import Variant
-    from stream_sort.testing.simulation.workload import Plan
+    from stream_sort.testing.simulation.workload import WorkloadPlan
 
 
 Given = dict[tuple[str, str], list[int]]
@@ -48,7 +48,7 @@ REGISTRATIONS = frozenset({"register", "introduce", "make_ready", "retire"})
 class ConsumerBench(Bench):
     """What all processes of a run share."""
 
-    def __init__(self, plan: Plan, variant: Variant, rng: Random, clerk: Clerk | OwnHandler) -> None:
+    def __init__(self, plan: WorkloadPlan, variant: Variant, rng: Random, clerk: Clerk | OwnHandler) -> None:
         super().__init__(plan, variant, rng)
         self.stream = CursorStream()
         self.retries = RetryMessages()
@@ -63,7 +63,7 @@ class ConsumerBench(Bench):
         self._began: dict[int, float] = {}
         self._stumbled: set[str] = set()
 
-    def begin(self, process: Process, operation: Operation) -> None:
+    def begin(self, process: SimulatedProcess, operation: Operation) -> None:
         """Let a process start an operation; remember what the checkpoints were."""
         super().begin(process, operation)
         if process.attempt is not None:
@@ -71,7 +71,7 @@ class ConsumerBench(Bench):
             self._since[process.attempt.number] = {place: self.consumers.history(*place) for place in places}
             self._began[process.attempt.number] = self.world.now
 
-    def apply(self, process: Process, part: Call, fault: str = "") -> Any:
+    def apply(self, process: SimulatedProcess, part: Call, fault: str = "") -> Any:
         """Do one part of a call of a process, and check what it did."""
         if part.port == "handler":
             return self._deliver(process, part, fault)
@@ -96,12 +96,12 @@ class ConsumerBench(Bench):
         elif part.name == "settle":
             self.consumers.check_settled()
             self.met["messages done"] += answer is True and part.args[2] is None
-        if isinstance(answer, Refused):
+        if isinstance(answer, RefusedEffects):
             self.met["effects refused"] += 1
             self.first_error = self.first_error or answer.problem
         return answer
 
-    def finish(self, process: Process) -> Operation | None:
+    def finish(self, process: SimulatedProcess) -> Operation | None:
         """Judge what an operation says at its end; returns it if it is to be delivered again."""
         attempt, result = process.attempt, process.result
         if attempt is None or not _is_consumers(attempt.operation):
@@ -114,7 +114,7 @@ class ConsumerBench(Bench):
         return attempt.operation if result.error.retryable else None
 
     def _count_commit(self, part: Call, answer: Any) -> None:
-        if part.name != "commit" or isinstance(answer, Refused):
+        if part.name != "commit" or isinstance(answer, RefusedEffects):
             return
         if not answer.won:
             self.met["lost commits"] += 1
@@ -136,7 +136,7 @@ class ConsumerBench(Bench):
         else:
             self.met["precautions" if parked.next_try is not None else "deadly ones parked for good"] += 1
 
-    def _stumbles(self, process: Process, part: Call) -> bool:
+    def _stumbles(self, process: SimulatedProcess, part: Call) -> bool:
         """Whether our own code meets a bug here: where a consumer's run reads what it is to deliver."""
         queue = str(part.queue)
         if part.key != "items.page" or not self.bugs.get(queue) or process.attempt is None:
@@ -175,7 +175,7 @@ class ConsumerBench(Bench):
         if not expected:
             raise InvariantBroken("I9", f"{attempt.operation}: {type(error).__name__}: {error}")
 
-    def _deliver(self, process: Process, part: Call, fault: str) -> Handled:
+    def _deliver(self, process: SimulatedProcess, part: Call, fault: str) -> Handled:
         consumer, given = part.args
         batch: Batch = deepcopy(given)
         attempt = process.attempt

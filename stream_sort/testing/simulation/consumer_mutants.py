@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.wakes import WakeReader
-from stream_sort.consume.crash_guard import Caution
+from stream_sort.consume.crash_guard import CrashGuard
 from stream_sort.consume.delivery import Delivery
-from stream_sort.consume.handler import verdict_of
+from stream_sort.consume.handler import call_handler
 from stream_sort.consume.parking import Parking
-from stream_sort.consume.registration import Registrar
+from stream_sort.consume.registration import Registration
 from stream_sort.errors import CursorLost, HandlerProblem, StreamSortError
 from stream_sort.model.consumption import Wake, is_blameless, told
 from stream_sort.model.precaution import Shift
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from stream_sort.consume.context import Desk
+    from stream_sort.consume.context import ConsumerContext
     from stream_sort.model.batch import Batch
     from stream_sort.model.consumption import Checkpoint
     from stream_sort.model.records import Item
@@ -84,7 +84,7 @@ class _CheckpointFirst(Delivery):
 
     def _settle(self, batch: Batch) -> bool:
         self._place.commit(batch.through, batch.transaction.effects)
-        verdict_of(self._desk.handler, batch)
+        call_handler(self._desk.handler, batch)
         return self._place.goes_on
 
 
@@ -108,7 +108,7 @@ class _RecreatesCursor(Delivery):
             return super()._work()
 
 
-class _Careless(Caution):
+class _Careless(CrashGuard):
     """Notes nothing before a message is tried."""
 
     def take(self, row: Checkpoint, first: Item, seqs: tuple[int, ...], attempts: int) -> bool:  # noqa: ARG002  # as there
@@ -118,7 +118,7 @@ class _Careless(Caution):
 class _NeverNotes(Delivery):
     """Does not count the processes that died of a message."""
 
-    def __init__(self, desk: Desk, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
+    def __init__(self, desk: ConsumerContext, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
         super().__init__(desk, wake, shift, **options)
         self._caution = _Careless(desk, self._place, shift or Shift(), afresh=options.get("afresh", False))
 
@@ -134,7 +134,7 @@ class _BlamingParking(Parking):
 class _BlamesOutages(Delivery):
     """Uses up the attempts of messages while what the handler needs is out of order."""
 
-    def __init__(self, desk: Desk, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
+    def __init__(self, desk: ConsumerContext, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
         super().__init__(desk, wake, shift, **options)
         self._parking = _BlamingParking(desk, self._place, self._chunk, afresh=options.get("afresh", False))
 
@@ -148,7 +148,7 @@ class _LetsBugsThrough(Delivery):
         return super()._recover(error)
 
 
-class _RegistersOnce(Registrar):
+class _RegistersOnce(Registration):
     """Reads a registration once a process, and never again."""
 
     def register(self, name: str, start: str) -> str:
@@ -156,7 +156,7 @@ class _RegistersOnce(Registrar):
         return super().register(name, start) if known is None else known.start
 
 
-class _SweepRegisters(Registrar):
+class _SweepRegisters(Registration):
     """Brings back who was retired, though nothing is delivered."""
 
     def introduce(self, name: str, start: str) -> None:

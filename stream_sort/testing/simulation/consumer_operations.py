@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws_lambda.wakes import WakeReader, batch_response
 from stream_sort.concurrency import InFlight
 from stream_sort.consume.consumer import Consumer, Pace
-from stream_sort.consume.context import Desk, Terms
+from stream_sort.consume.context import ConsumerContext, DeliveryTerms
 from stream_sort.consume.nudger import Nudger
-from stream_sort.consume.registration import Registrar
+from stream_sort.consume.registration import Registration
 from stream_sort.testing.simulation.calls import Call
 from stream_sort.testing.simulation.reader import CONTROL
 
@@ -36,7 +36,7 @@ class Handled:
 class ConsumerPlan:
     """How one consumer of a seed is set up; `turns` is how much it does in one invocation before time is short."""
 
-    terms: Terms
+    terms: DeliveryTerms
     has_retry_queue: bool
     turns: int
     reader: type[WakeReader] = WakeReader
@@ -103,14 +103,14 @@ class _RetryQueue:
         self._recorder.ask(Call("waker", "wake", (queue, self._consumer, delay)))
 
 
-def _registrar(sorter: Sorter, recorder: Recorder) -> Registrar:
+def _registrar(sorter: Sorter, recorder: Recorder) -> Registration:
     stores = sorter.stores
-    registrar = Registrar(stores.control(CONTROL), stores.cursors, recorder.clock, InFlight(1))
+    registrar = Registration(stores.control(CONTROL), stores.cursors, recorder.clock, InFlight(1))
     registrar._known = recorder.registered  # noqa: SLF001  # the memory that a replay starts from
     return registrar
 
 
-def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder, registrar: Registrar) -> Consumer:
+def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder, registrar: Registration) -> Consumer:
     terms, control = plan.terms, sorter.stores.control(CONTROL)
 
     def handler(batch: Batch) -> Any:
@@ -121,7 +121,7 @@ def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder, registrar: Re
         return handled.answer
 
     waker = _RetryQueue(terms.name, recorder) if plan.has_retry_queue else Nudger(sorter.queues)
-    desk = Desk(terms, sorter.queues, control, handler, waker, recorder.clock, recorder.new_name)
+    desk = ConsumerContext(terms, sorter.queues, control, handler, waker, recorder.clock, recorder.new_name)
     return Consumer(desk, registrar, Pace(sleep=lambda _: None, monotonic=lambda: 0.0))
 
 

@@ -12,7 +12,7 @@ from stream_sort.model.precaution import LAST_ERROR, is_precaution
 from stream_sort.testing.simulation.failure import InvariantBroken
 
 if TYPE_CHECKING:
-    from stream_sort.consume.context import Terms
+    from stream_sort.consume.context import DeliveryTerms
     from stream_sort.model.batch import Batch
     from stream_sort.model.consumption import Checkpoint, DeadLetter, Parked
     from stream_sort.model.records import Cursor
@@ -122,7 +122,7 @@ class ConsumerOracle:
         if dead is not None and names_outage(dead.error) and dead.discarded is None:
             raise InvariantBroken("I8", f"a message was set aside for an outage: {dead}")
 
-    def check_rest(self, terms: Terms, queue: str, *, transactional: bool) -> None:
+    def check_rest(self, terms: DeliveryTerms, queue: str, *, transactional: bool) -> None:
         """I2 to I4 and I8 for consumers: all that is released is done, and happened once."""
         consumer, cursor = terms.name, self._world.tables.cursors.get(queue)
         row = self._control.checkpoints.get((consumer, queue))
@@ -149,7 +149,7 @@ class ConsumerOracle:
             if seq in slots and not self._is_tombstone(slots, seq) and not aside:
                 self._check_once(consumer, queue, seq)
 
-    def _check_given_up(self, terms: Terms, row: Checkpoint) -> None:
+    def _check_given_up(self, terms: DeliveryTerms, row: Checkpoint) -> None:
         """A message that kills its process is set aside in the end, or its queue parked for good."""
         parked = row.parked
         if parked is None or not is_precaution(parked):

@@ -15,7 +15,7 @@ from stream_sort.testing.simulation.consumer_workload import add_upkeep, draw_co
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, replay_command
 from stream_sort.testing.simulation.operations import Failed, Operation
 from stream_sort.testing.simulation.reader import CONTROL
-from stream_sort.testing.simulation.simulator import Report, Simulation, Worker
+from stream_sort.testing.simulation.simulator import RunReport, Simulation, Worker
 from stream_sort.testing.simulation.stream import Mapping
 from stream_sort.testing.simulation.variant import PRODUCTION
 
@@ -52,7 +52,7 @@ def simulate_consumers(
     handler: Callable[[Batch], Any] | None = None,
     fields: Callable[[str, int], dict[str, Any]] | None = None,
     check: Callable[[Given], Any] | None = None,
-) -> Report:
+) -> RunReport:
     """Run one seed with consumers to rest; raises SimulationFailure where an invariant does not hold."""
     simulation = ConsumerSimulation(seed, variant, handler, fields)
     command = replay_command(f"replay {seed} --consumers", variant.name)
@@ -66,7 +66,7 @@ def simulate_consumers(
         raise SimulationFailure(f"seed {seed}", broken, simulation.bench.trace.lines(), command) from (
             broken.__cause__ or broken
         )
-    return Report(seed, simulation.bench.trace, simulation.bench.met, simulation.bench.first_error)
+    return RunReport(seed, simulation.bench.trace, simulation.bench.met, simulation.bench.first_error)
 
 
 def _check(check: Callable[[Given], Any], given: Given) -> None:

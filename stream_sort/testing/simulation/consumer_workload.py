@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.consume.context import Terms
+from stream_sort.consume.context import DeliveryTerms
 from stream_sort.testing.simulation.consumer_operations import ConsumerOperation, ConsumerPlan
 from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.reader import CONTROL
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from stream_sort.testing.simulation.variant import Variant
-    from stream_sort.testing.simulation.workload import Plan
+    from stream_sort.testing.simulation.workload import WorkloadPlan
 
 NAMES = ("billing", "search")
 # How often a message fails, by consumer, queue and seq.
@@ -28,7 +28,7 @@ Failing = dict[tuple[str, str, int], float]
 class ConsumersPlan:
     """A seed's settings. `loses_stream` is a day of records lost, `timeout_rate` how likely a call outlives its run."""
 
-    writers: Plan
+    writers: WorkloadPlan
     consumers: tuple[ConsumerPlan, ...]
     sizes: tuple[int, ...]
     retries: int
@@ -90,7 +90,7 @@ def add_upkeep(rng: Random, plan: ConsumersPlan) -> dict[str, int]:
     return {queue: rng.randint(1, 3) for queue in plan.writers.queues if rng.random() < 0.1}  # noqa: PLR2004  # as above
 
 
-def _seqs_of(queue: str, writers: Plan) -> list[int]:
+def _seqs_of(queue: str, writers: WorkloadPlan) -> list[int]:
     messages = (message for tasks in writers.tasks for one in tasks for message in one.messages)
     return [message["seq"] for message in messages if message["queue"] == queue]
 
@@ -103,7 +103,7 @@ def _insert_late(rng: Random, plan: ConsumersPlan, *operations: Any) -> None:
 
 
 def _draw_consumer(rng: Random, name: str, variant: Variant) -> ConsumerPlan:
-    terms = Terms(
+    terms = DeliveryTerms(
         name,
         batch_size=rng.choice((1, 2, 3, 100)),
         max_attempts=rng.choice((1, 2, 3)),
@@ -125,7 +125,7 @@ def _with_fields(operation: Operation, fields: Callable[[str, int], dict[str, An
     return replace(operation, messages=tuple(given))
 
 
-def _by_hand(rng: Random, consumer: ConsumerPlan, writers: Plan) -> list[Any]:
+def _by_hand(rng: Random, consumer: ConsumerPlan, writers: WorkloadPlan) -> list[Any]:
     queue = rng.choice(writers.queues)
     seq = writers.options.first_seq + rng.randint(0, 4)
     operations = [
@@ -136,7 +136,9 @@ def _by_hand(rng: Random, consumer: ConsumerPlan, writers: Plan) -> list[Any]:
     return [operation for chance, operation in operations if rng.random() < chance]
 
 
-def _draw_failing(rng: Random, writers: Plan, consumers: tuple[ConsumerPlan, ...], counts: tuple[int, ...]) -> Failing:
+def _draw_failing(
+    rng: Random, writers: WorkloadPlan, consumers: tuple[ConsumerPlan, ...], counts: tuple[int, ...]
+) -> Failing:
     seqs = [(message["queue"], message["seq"]) for tasks in writers.tasks for one in tasks for message in one.messages]
     failing = {}
     for consumer in consumers:

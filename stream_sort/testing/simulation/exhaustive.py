@@ -43,7 +43,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search went through: distinct states, and complete executions over all ways through them."""
 
     case: str
@@ -66,7 +66,7 @@ class Search:
         self._steps: dict[tuple[int, int], tuple[int, int]] = {}
         self._path: list[tuple[int, Call, str, int]] = []
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         """Search everything; raises SimulationFailure with the interleaving that broke an invariant."""
         try:
             with self._variant.installed():
@@ -75,7 +75,7 @@ class Search:
             lines = [str(step) for step in self._told()]
             command = replay_command("exhaustive", self._variant.name)
             raise SimulationFailure(self._case.name, broken, lines, command) from None
-        return Found(self._case.name, len(self._counts), executions)
+        return SearchResult(self._case.name, len(self._counts), executions)
 
     def _told(self) -> Iterator[Step]:
         """The path to the present state, in words."""

@@ -14,7 +14,7 @@ from stream_sort.testing.simulation.simulator import simulate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.testing.simulation.simulator import Report
+    from stream_sort.testing.simulation.simulator import RunReport
     from stream_sort.testing.simulation.variant import Variant
 
 MAX_SEEDS = 4_000
@@ -100,7 +100,7 @@ def hunt_by_search(mutant: Variant) -> SimulationFailure | None:
     return None
 
 
-def _hunt(run: Callable[[int, Variant], Report], mutant: Variant, seeds: int) -> SimulationFailure | None:
+def _hunt(run: Callable[[int, Variant], RunReport], mutant: Variant, seeds: int) -> SimulationFailure | None:
     for seed in (KNOWN_SEEDS.get(mutant.name, 0), *range(seeds)):
         try:
             run(seed, mutant)

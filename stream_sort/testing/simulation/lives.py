@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.sorter import Options
 from stream_sort.testing.simulation.cases import QUEUE
 from stream_sort.testing.simulation.operations import Attempt, Operation
-from stream_sort.testing.simulation.process import Process, Program
+from stream_sort.testing.simulation.process import Program, SimulatedProcess
 from stream_sort.testing.simulation.world import START_TIME
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ class Lives:
         return number
 
 
-def new_process(variant: Variant, memory: dict[str, Hint] | None = None) -> Process:
+def new_process(variant: Variant, memory: dict[str, Hint] | None = None) -> SimulatedProcess:
     """A process on a clock that stands still."""
     program = Program(Options(in_flight=1), (QUEUE,), variant.sorter, variant.recorder)
-    return Process("alone", program, lambda: START_TIME, dict(memory or {}))
+    return SimulatedProcess("alone", program, lambda: START_TIME, dict(memory or {}))
 
 
-def run_alone(variant: Variant, world: World, operation: Operation) -> Process:
+def run_alone(variant: Variant, world: World, operation: Operation) -> SimulatedProcess:
     """Run an operation to its end with nobody else there."""
     process = new_process(variant)
     process.begin(Attempt(0, operation))

@@ -12,7 +12,7 @@ from stream_sort.testing.simulation.bench import Bench
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, replay_command
 from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
-from stream_sort.testing.simulation.workload import Plan
+from stream_sort.testing.simulation.workload import WorkloadPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,7 +47,7 @@ class _Scene:
     def __init__(self, skip_after: float, variant: Variant) -> None:
         options = Options(gap_policy=GapPolicy(skip_after), in_flight=1)
         rng = Random(0)  # noqa: S311  # repeatable, not secret
-        plan = Plan(options, (QUEUE,), (), (), 0.0, (), 0.0, 0.0, trims=False, loses=False)
+        plan = WorkloadPlan(options, (QUEUE,), (), (), 0.0, (), 0.0, 0.0, trims=False, loses=False)
         self.bench = Bench(plan, variant, rng)
 
     def do(self, operation: Operation) -> None:

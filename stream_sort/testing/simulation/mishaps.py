@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from stream_sort.testing.simulation.bench import Bench
-    from stream_sort.testing.simulation.process import Process
+    from stream_sort.testing.simulation.process import SimulatedProcess
 
 
 def trim_a_queue(bench: Bench, rng: Random) -> None:
@@ -28,7 +28,7 @@ def trim_a_queue(bench: Bench, rng: Random) -> None:
         bench.trace.add("outside", f"trims {queue!r} {seqs}")
 
 
-def lose_a_cursor(bench: Bench, processes: list[Process], rng: Random) -> None:
+def lose_a_cursor(bench: Bench, processes: list[SimulatedProcess], rng: Random) -> None:
     """Delete the row of a queue that holds proof of it, unless somebody is just about to make a row for it."""
     rows = [queue for queue in sorted(bench.world.tables.cursors) if bench.world.has_proof(queue)]
     rows = [queue for queue in rows if not any(_makes_row(process, queue) for process in processes)]
@@ -41,7 +41,7 @@ def lose_a_cursor(bench: Bench, processes: list[Process], rng: Random) -> None:
     bench.trace.add("outside", f"loses the cursor row of {queue!r}")
 
 
-def _makes_row(process: Process, queue: str) -> bool:
+def _makes_row(process: SimulatedProcess, queue: str) -> bool:
     """Whether a row that is absent already may still be created by a call that checked before it was lost."""
     if process.flight is None or process.attempt is None:
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.testing.simulation.reader import CONTROL, consume, deliver
-from stream_sort.upkeep.lag_watch import Watcher
+from stream_sort.upkeep.lag_watch import LagWatch
 from stream_sort.upkeep.sweeper import Sweeper
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _sweeper(sorter: Sorter, watched: str | None) -> Sweeper:
     """A sweeper; one that watches over consumers if a control table is named: by the index, as if queues were many."""
     if watched is None:
         return Sweeper(sorter)
-    return Sweeper(sorter, lagging=Watcher(sorter.stores.control(watched), sorter.stores.cursors, rows_a_look=1))
+    return Sweeper(sorter, lagging=LagWatch(sorter.stores.control(watched), sorter.stores.cursors, rows_a_look=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SlotContent:
     """A content that a slot had, and the attempt that put it there."""
 
     item: Item
@@ -44,9 +44,9 @@ class Oracle:
         self.released: Counter[str] = Counter()
         self.cut: defaultdict[str, set[int]] = defaultdict(set)
         self._starts: defaultdict[str, list[int]] = defaultdict(lambda: [first_seq])
-        self._book: defaultdict[str, dict[int, list[Entry]]] = defaultdict(dict)
+        self._book: defaultdict[str, dict[int, list[SlotContent]]] = defaultdict(dict)
         self._trimmed: defaultdict[str, set[int]] = defaultdict(set)
-        self._withdrawn: defaultdict[str, dict[int, list[Entry]]] = defaultdict(dict)
+        self._withdrawn: defaultdict[str, dict[int, list[SlotContent]]] = defaultdict(dict)
         self._promised: defaultdict[str, set[int]] = defaultdict(set)
         self._rows: dict[str, Cursor] = {}
         self._stored: defaultdict[str, list[Item]] = defaultdict(list)
@@ -70,12 +70,12 @@ class Oracle:
         row = self._rows.get(queue)
         return row is not None and seq is not None and row.first_seq <= seq <= row.start
 
-    def contents(self, message: dict[str, Any]) -> list[Entry]:
+    def contents(self, message: dict[str, Any]) -> list[SlotContent]:
         """What the slot of a message held, one entry unless it was withdrawn, or trimmed, and filled again."""
         withdrawn = self._withdrawn[message["queue"]].get(message["seq"], [])
         return withdrawn + self.contents_since_withdrawn(message)
 
-    def contents_since_withdrawn(self, message: dict[str, Any]) -> list[Entry]:
+    def contents_since_withdrawn(self, message: dict[str, Any]) -> list[SlotContent]:
         """The same without what was withdrawn."""
         return self._book[message["queue"]].get(message["seq"], [])
 
@@ -83,7 +83,7 @@ class Oracle:
         """Note what was withdrawn before anybody looked."""
         for one in self.world.tables.withdrawn.get(queue, {}).values():
             # When it arrived is not kept; it may have been any time.
-            entry = Entry(Item(queue, one.seq, one.message, arrived_at=0.0), 0)
+            entry = SlotContent(Item(queue, one.seq, one.message, arrived_at=0.0), 0)
             self._withdrawn[queue].setdefault(one.seq, []).append(entry)
 
     def has_kept(self, withdrawal: Withdrawal) -> bool:
@@ -148,12 +148,12 @@ class Oracle:
         for seq, item in slots.items():
             entries = book.get(seq)
             if entries is None:
-                book[seq] = [Entry(item, number)]
+                book[seq] = [SlotContent(item, number)]
                 self._stored[queue].append(item)
                 new.append(item)
             elif seq in trimmed:
                 self._check_refill(queue, seq)
-                entries.append(Entry(item, number))
+                entries.append(SlotContent(item, number))
                 trimmed.discard(seq)
             elif entries[-1].item is not item:
                 _check_same(entries[-1].item, item)

@@ -41,7 +41,7 @@ class End(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OperationRun:
     """An operation, and what its process remembered when it began.
 
     It does not know the process: whoever drops that drops a suspended run with it.
@@ -71,7 +71,7 @@ class Work:
 
 
 @dataclass(slots=True)
-class Process:
+class SimulatedProcess:
     """A process and its memory. To kill it, drop it: nothing of the services runs on."""
 
     name: str
@@ -91,7 +91,7 @@ class Process:
         history: list[Any] = []
         recorder, clock = self.program.recorder, self.clock
         self.attempt, self.result, self.history = attempt, None, history
-        work = Work(self.program, attempt.operation, self.memory, self.registered)
+        work = OperationRun(self.program, attempt.operation, self.memory, self.registered)
         self.run = start(work, lambda: recorder(history, clock))
         self._proceed(self.run)
 

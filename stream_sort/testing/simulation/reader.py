@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from stream_sort.concurrency import InFlight
 from stream_sort.consume.consumer import Consumer, Pace
-from stream_sort.consume.context import Desk, Terms
+from stream_sort.consume.context import ConsumerContext, DeliveryTerms
 from stream_sort.consume.nudger import Nudger
-from stream_sort.consume.registration import Registrar
+from stream_sort.consume.registration import Registration
 from stream_sort.errors import MissingItems
 from stream_sort.model.consumption import EARLIEST, Checkpoint, Subscription, first_checkpoint
 from stream_sort.model.ordering import run_through
@@ -51,7 +51,7 @@ def consume(sorter: Sorter, queue: str, name: str) -> int:
 def deliver(sorter: Sorter, clock: Clock, queue: str, run: str) -> int:
     """Let a run of our own consumer, under a name of its own, catch up; returns how many messages were delivered."""
     control = sorter.stores.control(CONTROL)
-    terms = Terms(READER, batch_size=CHUNK)
-    desk = Desk(terms, sorter.queues, control, lambda _: None, Nudger(sorter.queues), clock, lambda: run)
-    registrar = Registrar(control, sorter.stores.cursors, clock, InFlight(1))
+    terms = DeliveryTerms(READER, batch_size=CHUNK)
+    desk = ConsumerContext(terms, sorter.queues, control, lambda _: None, Nudger(sorter.queues), clock, lambda: run)
+    registrar = Registration(control, sorter.stores.cursors, clock, InFlight(1))
     return Consumer(desk, registrar, Pace(sleep=lambda _: None, monotonic=lambda: 0.0)).catch_up(queue)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from stream_sort.testing.simulation.calls import Flight
-    from stream_sort.testing.simulation.process import Process
+    from stream_sort.testing.simulation.process import SimulatedProcess
 
 TICKS = (0.0, 0.0, 0.1, 1.0, 7.0)
 MAX_STEPS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RunReport:
     """A run that kept every invariant: what happened, and how often each thing was met; what a handler met first."""
 
     seed: int
@@ -46,12 +46,12 @@ class Report:
 class Worker:
     """A place where processes run one after the other, and the operations still to do there."""
 
-    process: Process
+    process: SimulatedProcess
     tasks: list[Operation]
     lives: int = 1
 
 
-def simulate(seed: int, variant: Variant = PRODUCTION) -> Report:
+def simulate(seed: int, variant: Variant = PRODUCTION) -> RunReport:
     """Run one seed to rest; raises SimulationFailure where an invariant does not hold."""
     simulation = Simulation(seed, variant)
     try:
@@ -61,7 +61,7 @@ def simulate(seed: int, variant: Variant = PRODUCTION) -> Report:
         command = replay_command(f"replay {seed}", variant.name)
         lines = simulation.bench.trace.lines()
         raise SimulationFailure(f"seed {seed}", broken, lines, command) from None
-    return Report(seed, simulation.bench.trace, simulation.bench.met)
+    return RunReport(seed, simulation.bench.trace, simulation.bench.met)
 
 
 class Simulation:

@@ -17,7 +17,7 @@ from stream_sort.testing.simulation.simulator import simulate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from stream_sort.testing.simulation.simulator import Report
+    from stream_sort.testing.simulation.simulator import RunReport
 
 CHUNK = 50
 
@@ -43,7 +43,7 @@ def soak(
     count: int,
     jobs: int = 0,
     progress: Callable[[Soaked], None] | None = None,
-    run: Callable[[int], Report] = simulate,
+    run: Callable[[int], RunReport] = simulate,
 ) -> Soaked:
     """Run `count` seeds from `start`, each by `run`; an interrupt ends it with what was done so far."""
     began, done = time.monotonic(), Soaked()
@@ -64,7 +64,7 @@ def soak(
     return done
 
 
-def run_seeds(run: Callable[[int], Report], seeds: Iterable[int]) -> Soaked:
+def run_seeds(run: Callable[[int], RunReport], seeds: Iterable[int]) -> Soaked:
     """Run seeds one after the other, up to the first that fails."""
     done = Soaked()
     for seed in seeds:

@@ -10,7 +10,7 @@ from unittest.mock import patch
 from stream_sort.aws_lambda.wakes import WakeReader
 from stream_sort.consume import consumer
 from stream_sort.consume.delivery import Delivery
-from stream_sort.consume.registration import Registrar
+from stream_sort.consume.registration import Registration
 from stream_sort.release import advancer
 from stream_sort.sorter import Sorter
 from stream_sort.testing.simulation import consumer_operations, operations
@@ -35,7 +35,7 @@ class Variant:
     sweeper: type[Sweeper] = Sweeper
     delivery: type[Delivery] = Delivery
     reader: type[WakeReader] = WakeReader
-    registrar: type[Registrar] = Registrar
+    registrar: type[Registration] = Registration
 
     @contextmanager
     def installed(self) -> Iterator[None]:

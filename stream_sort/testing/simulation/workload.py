@@ -25,7 +25,7 @@ SECONDS = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WorkloadPlan:
     """A seed's settings, and what each process has to do.
 
     `speeds` are how often each gets its turn, `patience` how likely it keeps it: many mistakes show only
@@ -46,7 +46,7 @@ class Plan:
     hurries: bool = False
 
 
-def draw_plan(rng: Random) -> Plan:
+def draw_plan(rng: Random) -> WorkloadPlan:
     """The plan of a seed."""
     options = _draw_options(rng)
     queues = tuple("abc"[: rng.choice((1, 1, 2, 3))])
@@ -60,7 +60,7 @@ def draw_plan(rng: Random) -> Plan:
     for operation in _gather(rng, singles):
         rng.choice(tasks).append(operation)
     lossy = rng.random()
-    return Plan(
+    return WorkloadPlan(
         options=options,
         queues=queues,
         tasks=tasks,
@@ -74,7 +74,7 @@ def draw_plan(rng: Random) -> Plan:
     )
 
 
-def with_trims(rng: Random, plan: Plan) -> Plan:
+def with_trims(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
     """The same plan with consumers, trims, and messages that come again: not where others delete, too."""
     if plan.trims or rng.random() < 0.4:  # noqa: PLR2004  # a share of the seeds
         return plan
@@ -99,7 +99,7 @@ def with_trims(rng: Random, plan: Plan) -> Plan:
     return replace(plan, reads=True)
 
 
-def with_little_time(rng: Random, plan: Plan) -> Plan:
+def with_little_time(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
     """The same plan where each put is a put_many whose time runs out anywhere; most of the seeds stay as they are."""
     if rng.random() < 0.8:  # noqa: PLR2004  # a share of the seeds
         return plan
@@ -113,7 +113,7 @@ def with_little_time(rng: Random, plan: Plan) -> Plan:
     return replace(plan, tasks=tasks, hurries=True)
 
 
-def with_losses(rng: Random, plan: Plan) -> Plan:
+def with_losses(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
     """The same plan with a queue in which every second message is lost, in a share of those without trims."""
     if plan.reads or plan.trims or rng.random() < 0.7:  # noqa: PLR2004  # a share of the seeds
         return plan
@@ -129,7 +129,7 @@ def with_losses(rng: Random, plan: Plan) -> Plan:
     return replace(plan, queues=(*plan.queues, "lossy"))
 
 
-def with_withdrawals(rng: Random, plan: Plan) -> Plan:
+def with_withdrawals(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
     """The same plan with withdrawals, and with messages that come again after them."""
     for queue in plan.queues:
         put = [one["seq"] for tasks in plan.tasks for task in tasks for one in task.messages if one["queue"] == queue]
@@ -147,7 +147,7 @@ def with_withdrawals(rng: Random, plan: Plan) -> Plan:
     return _with_strays(rng, plan) if rng.random() < 0.7 else plan  # noqa: PLR2004  # a share of the seeds
 
 
-def _with_strays(rng: Random, plan: Plan) -> Plan:
+def _with_strays(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
     """The same plan with a queue of one batch: each of its messages is beyond a gap until the one before is stored."""
     first, length = plan.options.first_seq, rng.randint(2, 5)
     seqs = rng.sample(range(first, first + length), length)
@@ -158,7 +158,7 @@ def _with_strays(rng: Random, plan: Plan) -> Plan:
     return replace(plan, queues=(*plan.queues, "w"))
 
 
-def with_a_stray_given_up(rng: Random, plan: Plan) -> Plan:
+def with_a_stray_given_up(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
     """The same plan with a queue whose one stray makes a gap due that a sweep gives up while others withdraw it."""
     first = plan.options.first_seq
     stray = first + rng.randint(3, 5)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import HandlerProblem
 from stream_sort.stores.memory.tables import MemoryCursorStore, MemoryQueue, MemoryTables
-from stream_sort.testing.simulation.calls import Refused
+from stream_sort.testing.simulation.calls import RefusedEffects
 from stream_sort.testing.simulation.reader import CONTROL
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class World:
             return getattr(self._ports[part.port], part.name)(*part.args)
         except HandlerProblem as problem:
             # The store's answer to effects that cannot be: for the process that asked, as on tables.
-            return Refused(problem)
+            return RefusedEffects(problem)
 
     def position(self, queue: str) -> int | None:
         """Where a queue stands; None without a row."""

@@ -19,11 +19,11 @@ from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.archive.plan import SegmentPlan, mark_finished
 from stream_sort.replay.archive.segments import read_segment, write_segment
 from stream_sort.replay.archive.shelf import Shelf
-from stream_sort.replay.backfill.ledger import Ledger, Record
-from stream_sort.replay.backfill.tally import Tally
+from stream_sort.replay.backfill.ledger import Ledger, PartRecord
+from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.plan import Plan
+from stream_sort.replay.jobs.plan import JobPlan
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.selection import Selection
 from tests.properties.fuzz.target import Target
@@ -59,8 +59,8 @@ def _ledger() -> Mapping[str, bytes]:
     """The files of a job that was finished."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Storage(folder))
-        ledger.begin(Plan({"sink": "jsonl"}, (Part(0, (HELD[0],)),), 1.0))
-        ledger.commit(Record(0, (Tally("q", -1, 4, 4, 5, missing=(Range("q", 1, 2),)),), ended=True))
+        ledger.begin(JobPlan({"sink": "jsonl"}, (Part(0, (HELD[0],)),), 1.0))
+        ledger.commit(PartRecord(0, (RangeTally("q", -1, 4, 4, 5, missing=(Range("q", 1, 2),)),), ended=True))
         ledger.finish({"rows": 5})
         return {name: ledger.storage.read(name) for name in ledger.storage.list()}
 

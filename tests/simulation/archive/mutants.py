@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.archive.manifest import Manifest
     from stream_sort.replay.archive.plan import SegmentPlan
     from stream_sort.replay.archive.shelf import Damage, Shelf
-    from stream_sort.replay.archive.trim import Trimmed
+    from stream_sort.replay.archive.trim import TrimmedQueue
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.ranges import Range
     from stream_sort.replay.table import TableOrigin
@@ -88,7 +88,7 @@ def _manifest_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def _unasked_trim(patch: pytest.MonkeyPatch) -> None:
-    def trim(queues: TrimQueues, held: Range, table: TableOrigin) -> Trimmed:
+    def trim(queues: TrimQueues, held: Range, table: TableOrigin) -> TrimmedQueue:
         del table
         return queues._delete(held, [range(held.after + 1, held.through + 1)])
 

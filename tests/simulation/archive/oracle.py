@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stream_sort.model.records import Item
     from stream_sort.replay.archive.manifest import Manifest
     from stream_sort.replay.archive.plan import SegmentPlan
-    from stream_sort.replay.jobs.report import Report
+    from stream_sort.replay.jobs.report import JobReport
     from tests.simulation.archive.modes import Mode
     from tests.simulation.archive.witnesses import Audit, Reading
     from tests.simulation.archive.world import World
@@ -43,7 +43,7 @@ class Oracle:
         self._mode = mode
         self._trimmed: set[int] = set()
 
-    def judge(self, report: Report | None = None) -> None:
+    def judge(self, report: JobReport | None = None) -> None:
         """Raise InvariantBroken where something does not hold; `report` is that of the run that has just ended."""
         read, found = reading(self._world), audit(self._world)
         self._judge_trimmed()
@@ -59,7 +59,7 @@ class Oracle:
         elif not self._mode.exchanges:
             self._judge_complete(read, found)
 
-    def judge_again(self, before: Mapping[str, bytes], report: Report) -> None:
+    def judge_again(self, before: Mapping[str, bytes], report: JobReport) -> None:
         """Judge a run right behind a complete one; `before` are the files that it found."""
         after = self._world.files.contents
         changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
@@ -106,7 +106,7 @@ class Oracle:
             wanted += self._world.trimmed.values()
         _check_held("A4", "were released", wanted, contents(self._world))
 
-    def _judge_problem(self, report: Report) -> None:
+    def _judge_problem(self, report: JobReport) -> None:
         told = [row["problem"] for row in report.queues]
         if not self._world.losses:
             raise InvariantBroken("A6", f"nothing was lost, and a run says {told}")

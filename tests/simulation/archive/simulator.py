@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure
-from stream_sort.testing.simulation.simulator import Report
+from stream_sort.testing.simulation.simulator import RunReport
 from tests.simulation.archive.modes import MODES
 from tests.simulation.archive.mutants import PRODUCTION
 from tests.simulation.archive.oracle import Oracle
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SEGMENT_ROWS = (1, 2, 3, 5, 8, 100)
 
 
-def simulate(mode: str, seed: int, mutant: Mutant = PRODUCTION) -> Report:
+def simulate(mode: str, seed: int, mutant: Mutant = PRODUCTION) -> RunReport:
     """Run one seed; raises SimulationFailure where something does not hold that must."""
     course = Course(MODES[mode], seed)
     world = course.world
@@ -35,7 +35,7 @@ def simulate(mode: str, seed: int, mutant: Mutant = PRODUCTION) -> Report:
         command = f"python -m tests.simulation.archive {mode} {seed}"
         command += f" --mutant {mutant.name}" if mutant.name else ""
         raise SimulationFailure(f"{mode} seed {seed}", broken, world.trace.lines(), command) from error
-    return Report(seed, world.trace, world.met)
+    return RunReport(seed, world.trace, world.met)
 
 
 class Course:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from stream_sort.model.records import Cursor, Item
     from stream_sort.ports.archive import Archived
-    from stream_sort.replay.jobs.report import Report
+    from stream_sort.replay.jobs.report import JobReport
 
 QUEUE = "q"
 SKIPS = 0.1
@@ -91,7 +91,7 @@ class World:
         self._items.deleted.clear()
         self.trace.add("operator", f"trims up to seq {through}")
 
-    def run(self, segment_rows: int, *, trim: bool, changes: int | None = None) -> Report | None:
+    def run(self, segment_rows: int, *, trim: bool, changes: int | None = None) -> JobReport | None:
         """A run of archive, which dies behind so many changes; None if it did."""
         access, per_part = MemoryAccess(self.sorter), self.rng.choice([1, 5, 1_000])
         options = MemoryOptions(
@@ -109,7 +109,7 @@ class World:
             self._note_run(f"segments of {segment_rows}{', trims' if trim else ''}", changes, report)
         return report
 
-    def _note_run(self, what: str, changes: int | None, report: Report | None) -> None:
+    def _note_run(self, what: str, changes: int | None, report: JobReport | None) -> None:
         self.trimmed |= self._items.deleted
         self.met["slots trimmed"] += len(self._items.deleted)
         self._items.deleted.clear()

@@ -16,7 +16,7 @@ from stream_sort.replay.backfill.run import BackfillRun
 from stream_sort.replay.backfill.targets.files import FileWork
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.jobs.options import Source
-from stream_sort.replay.jobs.plan import Plan
+from stream_sort.replay.jobs.plan import JobPlan
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.selection import Selection
 from tests.replayed import slots
@@ -83,4 +83,4 @@ def test_deliveries_are_refused_where_tasks_are_speculated_on(tmp_path: Path) ->
     sink = SinkOptions("kinesis", target="stream")
     options = BackfillOptions(Source("Items", "Cursor"), sink, checkpoint=str(tmp_path))
     with pytest.raises(SettingsError, match=r"spark\.speculation is on"):
-        BackfillRun(options, Speculating())._work(Plan({}, (), 1.0))  # type: ignore[arg-type]
+        BackfillRun(options, Speculating())._work(JobPlan({}, (), 1.0))  # type: ignore[arg-type]

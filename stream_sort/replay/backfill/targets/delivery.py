@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from stream_sort.consume.handler import verdict_of
+from stream_sort.consume.handler import call_handler
 from stream_sort.errors import (
     HandlerProblem,
     MissingItems,
@@ -22,9 +22,9 @@ from stream_sort.errors import (
     StreamSortError,
 )
 from stream_sort.model.batch import Batch
-from stream_sort.replay.backfill.ledger import Record
+from stream_sort.replay.backfill.ledger import PartRecord
 from stream_sort.replay.backfill.slices import by_range, pieces
-from stream_sort.replay.backfill.tally import Tally
+from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.completeness import Completeness
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.slots import document_of, in_time
@@ -62,7 +62,7 @@ class DeliveryWork:
     plan: str = ""
     sleep: Callable[[float], None] = field(default=time.sleep)
 
-    def __call__(self, part: Part, slots: Iterator[pa.RecordBatch]) -> Record:
+    def __call__(self, part: Part, slots: Iterator[pa.RecordBatch]) -> PartRecord:
         """Deliver what is left of a part."""
         round_ = _Round(self, part.number, slots)
         for wanted, own in by_range(part, slots):
@@ -87,7 +87,7 @@ class _Round:
     def deliver(self, wanted: Range, own: Iterator[pa.RecordBatch]) -> bool:
         """Deliver a range; whether to go on with the next one."""
         place = wanted.queue, wanted.through
-        tally = self._tallies.setdefault(place, Tally.of(wanted))
+        tally = self._tallies.setdefault(place, RangeTally.of(wanted))
         self._before.setdefault(place, tally)
         try:
             if tally.done == tally.after:
@@ -104,11 +104,11 @@ class _Round:
             self._tallies[place] = replace(self._tallies[place], failed=_told(error))
         return sum(bool(one.failed) for one in self._tallies.values()) < MOST_FAILED
 
-    def end(self) -> Record:
+    def end(self) -> PartRecord:
         """Commit what was done."""
         return self._commit(ended=all(one.is_done for one in self._tallies.values()))
 
-    def _deliver(self, tally: Tally, own: Iterator[pa.RecordBatch]) -> None:
+    def _deliver(self, tally: RangeTally, own: Iterator[pa.RecordBatch]) -> None:
         work = self._work
         left = Range(tally.queue, tally.done, tally.through)
         watch = Completeness(left, may_have_holes=work.on_gap != "fail")
@@ -122,7 +122,7 @@ class _Round:
         self._skip_missing(tally.queue, tail)
         self._note(replace(tally, done=tally.through, missing=tally.missing + tail))
 
-    def _deliver_piece(self, tally: Tally, piece: pa.RecordBatch, holes: tuple[Range, ...]) -> Tally:
+    def _deliver_piece(self, tally: RangeTally, piece: pa.RecordBatch, holes: tuple[Range, ...]) -> RangeTally:
         last: int = piece.column("seq")[-1].as_py()
         inside = in_time(piece, self._work.selection)
         batch = _batch(tally.queue, tally.done, last, inside)
@@ -144,7 +144,7 @@ class _Round:
     def _hand_over(self, batch: Batch, sending: str) -> None:
         tries, handler = 0, self._work.sender.handler(sending)
         while batch.messages:
-            verdict = verdict_of(handler, batch)
+            verdict = call_handler(handler, batch)
             if verdict.done >= batch.through:
                 return
             tries = tries + 1 if verdict.done <= batch.after else 1
@@ -171,22 +171,22 @@ class _Round:
         for hole in holes if self._work.on_gap == "skip" else ():
             self._work.sender.skip(queue, range(hole.after + 1, hole.through + 1), NOT_AT_SOURCE)
 
-    def _note(self, tally: Tally) -> None:
+    def _note(self, tally: RangeTally) -> None:
         place = tally.queue, tally.through
         self._since_commit += tally.done - self._tallies[place].done
         self._tallies[place] = tally.with_conflicts(self._before[place], self._slots)
         if self._since_commit >= self._work.batch_size:
             self._commit(ended=False)
 
-    def _commit(self, *, ended: bool) -> Record:
+    def _commit(self, *, ended: bool) -> PartRecord:
         skips = self._work.on_gap == "skip"
-        record = Record(self._number, tuple(self._tallies.values()), ended, skips=skips)
+        record = PartRecord(self._number, tuple(self._tallies.values()), ended, skips=skips)
         self._work.ledger.commit(record)
         self._since_commit = 0
         return record
 
 
-def _afresh(tally: Tally) -> Tally:
+def _afresh(tally: RangeTally) -> RangeTally:
     """The tally without what stopped it: it is tried again."""
     return replace(tally, failed="", missing=tuple(hole for hole in tally.missing if hole.through <= tally.done))
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from stream_sort.errors import MissingItems
-from stream_sort.replay.backfill.ledger import Record
+from stream_sort.replay.backfill.ledger import PartRecord
 from stream_sort.replay.backfill.slices import by_range
-from stream_sort.replay.backfill.tally import Tally
+from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.backfill.targets.writers import WRITERS
 from stream_sort.replay.completeness import Completeness
 from stream_sort.replay.ranges import Range
@@ -48,25 +48,25 @@ class FileWork:
     selection: Selection
     may_have_holes: bool
 
-    def __call__(self, part: Part, slots: Iterator[pa.RecordBatch]) -> Record:
+    def __call__(self, part: Part, slots: Iterator[pa.RecordBatch]) -> PartRecord:
         """Do one part."""
         # A file without a name: nothing is left of it, whatever becomes of this process.
         with tempfile.TemporaryFile() as file:
             try:
                 with closing(WRITERS[self.form](file)) as writer:
                     tallies = tuple(
-                        self._copy(wanted, own, writer).with_conflicts(Tally.of(wanted), slots)
+                        self._copy(wanted, own, writer).with_conflicts(RangeTally.of(wanted), slots)
                         for wanted, own in by_range(part, slots)
                     )
             except MissingItems as hole:
-                return Record(part.number, (_failed(part, hole),), ended=False)
+                return PartRecord(part.number, (_failed(part, hole),), ended=False)
             file.flush()
             size = self._publish(file_name(part.number, self.form), file)
-        record = Record(part.number, tallies, ended=True, size=size)
+        record = PartRecord(part.number, tallies, ended=True, size=size)
         self.ledger.commit(record)
         return record
 
-    def _copy(self, wanted: Range, own: Iterator[pa.RecordBatch], writer: Writer) -> Tally:
+    def _copy(self, wanted: Range, own: Iterator[pa.RecordBatch], writer: Writer) -> RangeTally:
         watch = Completeness(wanted, may_have_holes=self.may_have_holes)
         rows = outside = tombstones = 0
         for batch in watch.watched(own):
@@ -77,7 +77,7 @@ class FileWork:
             outside += batch.num_rows - inside.num_rows
             tombstones += inside.num_rows - found.num_rows
         return replace(
-            Tally.of(wanted),
+            RangeTally.of(wanted),
             done=wanted.through,
             rows=rows,
             tombstones=tombstones,
@@ -96,7 +96,7 @@ class FileWork:
         return size
 
 
-def _failed(part: Part, hole: MissingItems) -> Tally:
+def _failed(part: Part, hole: MissingItems) -> RangeTally:
     missing = tuple(Range(hole.queue, gap.start - 1, gap.stop - 1) for gap in hole.missing)
     inside = (one for one in part.ranges if one.queue == hole.queue and one.after <= missing[0].after <= one.through)
-    return replace(Tally.of(next(inside)), missing=missing, failed=str(hole))
+    return replace(RangeTally.of(next(inside)), missing=missing, failed=str(hole))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Unanswered:
+class HangingQueues:
     """Counts the writes in a row that a queue did not answer, of up to `limit` queues. Safe to share by threads."""
 
     def __init__(self, limit: int = 10_000) -> None:
