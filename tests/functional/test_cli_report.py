@@ -324,14 +324,14 @@ def test_a_home_that_matplotlib_cannot_use_is_none_of_our_business(
     code = """
 from stream_sort import StreamSorter
 from stream_sort.cli.connection import Connection
-from stream_sort.cli.page.gather import Bounds, gather
-from stream_sort.aws.accounts import Place
+from stream_sort.cli.page.gather import ReportBounds, gather
+from stream_sort.aws.accounts import AwsPlace
 from stream_sort.cli.report import _page_of
 from stream_sort.settings import Settings
 
 page_of, sorter = _page_of(), StreamSorter.in_memory()
 sorter.put({"queue": "ada", "seq": 0})
-print(page_of(gather(sorter, None, "*", Bounds()), Connection(Settings(), Place())))
+print(page_of(gather(sorter, None, "*", ReportBounds()), Connection(Settings(), AwsPlace())))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""

@@ -84,7 +84,7 @@ def test_the_stacks_own_consumer_is_watched_over_before_it_ever_ran(
 ) -> None:
     sorter.put_many({"queue": "q", "seq": seq} for seq in range(3))
     app = load()
-    app.sorter._clock = lambda: sorter.clock() + PATIENCE + 1
+    object.__setattr__(app.sorter.queues, "clock", lambda: sorter.clock() + PATIENCE + 1)
     assert app.handler(sample("sweep_schedule"), context)["nudged"] == 1
     assert told.metrics()["ConsumerLag"] == 3
     row = sorter.stores.cursors.get("q")
@@ -188,7 +188,7 @@ def test_a_queue_behind_a_gap_too_long_stays_in_the_figures(
     sorter.put_many({"queue": "q", "seq": seq} for seq in (0, 20_000))
     sorter.set_policy("q", skip_after=30)
     app = load()
-    app.sorter._clock = lambda: sorter.clock() + 100
+    object.__setattr__(app.sorter.queues, "clock", lambda: sorter.clock() + 100)
     app.handler(sample("sweep_schedule"), context)
     figures = told.metrics()
     assert (figures["QueuesWaiting"], figures["OldestGapAgeSeconds"] >= 100) == (1, True)

@@ -50,7 +50,7 @@ def with_buggy_control(consumer: OrderedConsumer, method: str) -> Buggy:
 def with_buggy_items(office: Office) -> Buggy:
     stores = office.sorter.stores
     items = Buggy(stores.items, "page")
-    office.sorter._stores = replace(stores, items=items)  # type: ignore[arg-type]
+    office.sorter._queues = replace(office.sorter._queues, items=items)  # type: ignore[arg-type]
     return items
 
 

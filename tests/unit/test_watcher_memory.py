@@ -204,8 +204,8 @@ def test_lags_that_could_not_be_compared_again_are_told_until_they_are(
 def test_more_lags_than_can_be_compared_at_once_are_told_until_the_pass_is_through(
     crowded: Crowded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("watcher", "lag_finder"):
-        monkeypatch.setattr(f"stream_sort.{module}.MOST_COMPARED", 20)
+    for module in ("lag_watch", "lag_finder"):
+        monkeypatch.setattr(f"stream_sort.upkeep.{module}.MOST_COMPARED", 20)
     for queue in crowded.busy:
         crowded.commit("a", queue)
     lags = crowded.lags(200)
@@ -263,8 +263,8 @@ class Broken:
 @pytest.fixture
 def busy(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
     """Sweep a minute at a time, while more queues move than one look compares, but not in each minute."""
-    for module in ("watcher", "lag_finder"):
-        monkeypatch.setattr(f"stream_sort.{module}.MOST_COMPARED", 60)
+    for module in ("lag_watch", "lag_finder"):
+        monkeypatch.setattr(f"stream_sort.upkeep.{module}.MOST_COMPARED", 60)
 
     def go_on(minutes: int) -> list[str]:
         nudged = []
@@ -449,8 +449,8 @@ def test_a_look_without_time_for_all_goes_on_where_the_last_one_ended(
 def test_parked_queues_beyond_the_bound_are_nudged_once_an_hour_however_often_sweeps_come(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, minutes: int
 ) -> None:
-    for module in ("watcher", "lag_finder"):
-        monkeypatch.setattr(f"stream_sort.{module}.MOST_LAGS", 10, raising=False)
+    for module in ("lag_watch", "lag_finder"):
+        monkeypatch.setattr(f"stream_sort.upkeep.{module}.MOST_LAGS", 10, raising=False)
     names = fleet.add(60, ago=LONG)
     fleet.register("a")
     for number, queue in enumerate(names):
@@ -468,8 +468,8 @@ def test_parked_queues_beyond_the_bound_are_nudged_once_an_hour_however_often_sw
 def test_a_parked_queue_that_cannot_be_nudged_makes_no_storm_of_nudges_of_the_others(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, lost: int | None
 ) -> None:
-    for module in ("watcher", "lag_finder"):
-        monkeypatch.setattr(f"stream_sort.{module}.MOST_LAGS", 10, raising=False)
+    for module in ("lag_watch", "lag_finder"):
+        monkeypatch.setattr(f"stream_sort.upkeep.{module}.MOST_LAGS", 10, raising=False)
     monkeypatch.setattr("stream_sort.upkeep.activity_reader.ROWS_TO_CATCH_UP", 10)
     names = fleet.add(200, ago=LONG)
     fleet.register("a")

@@ -42,7 +42,7 @@ class Variant:
         """Put the walk and the sweeper into their places for as long as the context lasts."""
         walk = patch.object(advancer, "Walk", self.walk) if self.walk else nullcontext()
         delivery = patch.object(consumer, "Delivery", self.delivery)
-        registrar = patch.object(consumer_operations, "Registrar", self.registrar)
+        registrar = patch.object(consumer_operations, "Registration", self.registrar)
         with walk, delivery, registrar, patch.object(operations, "Sweeper", self.sweeper):
             yield
 
