@@ -130,7 +130,7 @@ audit: setup ## List the licences of all dependencies, and look for known vulner
 	$(RUN) python -m tests.infrastructure.vulnerabilities
 
 # What `sam build` runs for the layer of template.yaml: the package without what never runs in Lambda (the command line,
-# the local stack, Spark), its lambda extra as locked, and bytecode. No binaries: they would tie it to one processor, and
+# the local stack, Spark, the simulator), its lambda extra as locked, and bytecode. No binaries: they would tie it to one processor, and
 # wrapt, the only one that has one, goes without. The bytecode is not checked against the sources'
 # times: Lambda unpacks files with other times than they were packed with.
 build-StreamSortLayer: $(UV)
@@ -142,7 +142,7 @@ build-StreamSortLayer: $(UV)
 	find "$(ARTIFACTS_DIR)/python/botocore/data" -name 'examples-*' -delete
 	find "$(ARTIFACTS_DIR)/python" -name '*.so' -delete
 	cp -R stream_sort "$(ARTIFACTS_DIR)/python/"
-	rm -rf "$(ARTIFACTS_DIR)"/python/stream_sort/{cli,local,replay}
+	rm -rf "$(ARTIFACTS_DIR)"/python/stream_sort/{cli,local,replay,testing}
 	find "$(ARTIFACTS_DIR)/python" -type d \( -name __pycache__ -o -name tests \) -prune -exec rm -rf {} +
 	$(UV) run --no-project --python $(LAMBDA_PYTHON) python -m compileall -q -j 0 \
 	    --invalidation-mode unchecked-hash "$(ARTIFACTS_DIR)/python"

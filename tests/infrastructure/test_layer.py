@@ -49,7 +49,16 @@ def test_the_layer_runs_on_any_processor_and_holds_no_tests(layer: Path) -> None
 
 def test_the_layer_holds_nothing_that_never_runs_in_lambda(layer: Path) -> None:
     assert {"model", "aws_lambda"} <= {folder.name for folder in (layer / "stream_sort").iterdir()}
-    for name in ("stream_sort/cli", "stream_sort/local", "stream_sort/replay", "pyspark", "py4j", "pyarrow", "typer"):
+    for name in (
+        "stream_sort/cli",
+        "stream_sort/local",
+        "stream_sort/replay",
+        "stream_sort/testing",
+        "pyspark",
+        "py4j",
+        "pyarrow",
+        "typer",
+    ):
         assert not (layer / name).exists(), name
 
 
