@@ -188,7 +188,8 @@ class Consumer:
         """Set the checkpoints elsewhere: to "earliest", "latest" or the seq to come next, or `by` so many messages.
 
         Or `to_time`, in seconds since the epoch, or `by_duration`, so many seconds ago: then every message comes
-        again that arrived at or after that time, and, where messages came out of order, some that arrived before.
+        again that arrived at or after that time, by the clock of the writer that stored it, and, where messages came
+        out of order, some that arrived before.
         In all queues or in those named, within what is released and not trimmed; returns what was changed, or would be.
         ConsumerActive, and nothing is changed, if it committed there within 5 minutes, unless forced. What lies
         between comes again, `batch.replayed` if this consumer has had it, or is passed over; a queue that was parked is

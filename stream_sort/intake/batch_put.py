@@ -54,7 +54,7 @@ class WindowRelease:
         taken = window.taken(queues)
         size = max((message.size for message in window.messages_of(taken).values()), default=0)
         walks = {queue: self.releaser.advancer.walk(queue, own, size) for queue, own in taken.items()}
-        known = {queue: hint for queue, hint in window.hints.items() if queue in walks}
+        known = {queue: hint for queue, hint in window.walked_from.items() if queue in walks}
         self.walks |= walks
         self.reached |= self.releaser.begin(walks, known)
 
@@ -175,8 +175,10 @@ class BatchPut:
     def _store(self, window: Window, begun: Begun) -> set[str]:
         """Store the messages of queues that were begun; return those of which something could not be stored for now."""
         ready = {queue: hint for queue, hint in begun.items() if isinstance(hint, Hint)}
-        # What was stored of a queue before keeps the hint that it was stored with.
         window.hints |= ready
+        for queue, hint in ready.items():
+            if (first := window.walked_from.get(queue)) is None or first.cursor is None:
+                window.walked_from[queue] = hint
         for queue, error in begun.items():
             if isinstance(error, StreamSortError):
                 window.outcomes |= dict.fromkeys(window.untold_of({queue}), error)

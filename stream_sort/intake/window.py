@@ -23,7 +23,8 @@ Outcome = Status | StreamSortError
 class Window:
     """Messages that are stored together: what was given, what was taken from it, and what became of each.
 
-    `waited` is how long their source took to give them, in seconds.
+    `waited` is how long their source took to give them, in seconds. `hints` are what was last known of their queues,
+    `walked_from` what was known before the first of a queue was stored: from there it is known which slots are filled.
     """
 
     size: int = 0
@@ -32,6 +33,7 @@ class Window:
     messages: dict[int, Message] = field(default_factory=dict)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     hints: dict[str, Hint] = field(default_factory=dict)
+    walked_from: dict[str, Hint] = field(default_factory=dict)
 
     def absorb(self, other: Window) -> int:
         """Take over what another window was given after this one; return where that begins."""

@@ -203,8 +203,8 @@ def measured_on(items: ItemStore, cursor: Cursor, gap: Gap, now: float, max_gap:
     page = items.arrivals(cursor.queue, end, PAGE)
     for item in page.items:
         if item.seq - end - 1 > max_gap >= length(gap.seqs):
-            # What lies beyond counts for that gap, and not for this one.
-            return replace(gap, since=since, through=None)
+            # What lies beyond counts for that gap, and not for this one, until somebody splits it: look again.
+            return replace(gap, since=since, through=end)
         end = item.seq
         since = since if item.is_tombstone else min(since, _arrival(item, now))
     return replace(gap, since=since, through=end if page.more else None)

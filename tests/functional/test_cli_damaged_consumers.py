@@ -61,11 +61,12 @@ def test_doctor_names_it_and_goes_on(desk: OperatorDesk) -> None:
     told = json.loads(desk.run("doctor", "--json").stdout)["findings"]
     (found,) = [one for one in told if "'search' could not be looked at" in one["text"]]
     assert (found["level"], found["area"]) == ("FAIL", "consumers")
-    assert "registers it again" in found["remedy"]
+    assert found["remedy"].startswith("mend that row: ")
+    assert "Delete it only if no such consumer runs" in found["remedy"]
     assert "queues" in {one["area"] for one in told}
 
 
-def test_its_next_run_registers_it_again_once_its_row_is_deleted(desk: OperatorDesk, dynamo: Table) -> None:
+def test_its_next_run_registers_a_consumer_again_whose_row_was_deleted(desk: OperatorDesk, dynamo: Table) -> None:
     key = {"pk": {"S": "consumers"}, "sk": {"S": "search"}}
     dynamo.client.delete_item(TableName="Control", Key=key)
     desk.hire("park", "search").catch_up("ada")

@@ -14,7 +14,7 @@ from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from tests.unit.faulty import Faulty
 
@@ -101,16 +101,25 @@ def test_a_queue_that_waits_as_before_is_not_visited_and_counted(sorter: StreamS
     assert (done.looked_at, sorted(done.waiting), done.oldest_gap) == (250, sorted(NAMES), 60.0)
 
 
-@pytest.mark.parametrize(
-    ("stored", "sweeps"),
-    [(range(2, 4_500), 6), ((2, 1_800_000_000_000), 3)],
-    ids=["thousands of messages", "a stray"],
-)
-def test_a_queue_is_idle_once_all_that_waits_behind_its_gap_was_looked_at(
-    sorter: StreamSorter, clock: MovableClock, stored: Iterable[int], sweeps: int
+def test_a_queue_with_a_stray_behind_its_gap_costs_a_page_a_sweep_as_a_message_may_split_that_gap(
+    sorter: StreamSorter, clock: MovableClock
 ) -> None:
-    sorter.put_many(message(seq, "behind") for seq in stored)
-    for _ in range(sweeps):
+    sorter.put_many(message(seq, "behind") for seq in (2, 1_800_000_000_000))
+    for _ in range(3):
+        clock.move(60)
+        Sweeper(sorter).sweep()
+    assert visits(sorter)[0] == ["behind"]
+    calls: list[str] = []
+    count_calls(sorter.stores.items, calls)
+    Sweeper(sorter).sweep()
+    assert calls.count("arrivals") == 1
+
+
+def test_a_queue_is_idle_once_all_that_waits_behind_its_gap_was_looked_at(
+    sorter: StreamSorter, clock: MovableClock
+) -> None:
+    sorter.put_many(message(seq, "behind") for seq in range(2, 4_500))
+    for _ in range(6):
         clock.move(60)
         Sweeper(sorter).sweep()
     assert visits(sorter)[0] == []

@@ -13,7 +13,7 @@ from stream_sort.model.records import Arrival
 from stream_sort.ports.time_limit import seconds_left
 from stream_sort.release.advancer import Reach
 from stream_sort.release.time_budget import CallTime, TimeBudget
-from stream_sort.sorter import Sorter
+from stream_sort.sorter import Options, Sorter
 from tests.unit.faulty import THROTTLE, refusal
 from tests.unit.queues import message, tables_of
 
@@ -538,6 +538,27 @@ def test_i6_the_first_of_two_messages_stays_though_it_was_throttled_and_the_othe
     result = sorter.put_many(messages, time_left=watch.left)
     assert [str(outcome) for outcome in result.outcomes] == ["accepted", "accepted", "conflict", "duplicate"]
     assert [one["v"] for one in sorter.read("q")] == ["first"]
+
+
+def test_i1_what_is_withdrawn_between_two_windows_of_one_call_is_not_taken_for_stored(watch: Stopwatch) -> None:
+    first = StreamSorter.in_memory(in_flight=1)
+    first.put_many(message(seq) for seq in range(11))
+    first.trim("q", 5, control_table=None)
+    first.put(message(12))
+    operator = Sorter(first.stores, first.options, first.clock)
+    sorter = Sorter(first.stores, Options(window=2, in_flight=1), first.clock)
+
+    def source() -> Iterator[dict[str, Any]]:
+        yield message(3)
+        yield message(12)
+        yield message(0, "y")
+        operator.withdraw("q", 12, reason="a wrong seq")
+        yield message(11)
+
+    result = sorter.put_many(source(), time_left=watch.left)
+    outcomes = [str(one) if isinstance(one, str) else type(one).__name__ for one in result.outcomes]
+    assert outcomes == ["Trimmed", "duplicate", "accepted", "accepted"]
+    assert (sorter.position("q"), [one["seq"] for one in sorter.read("q")]) == (11, list(range(6, 12)))
 
 
 def test_messages_that_a_slow_source_gave_are_released_while_it_goes_on() -> None:

@@ -25,7 +25,10 @@ AREA, CONSUMERS = "queues", "consumers"
 ASLEEP = 600.0
 # The sweep runs every minute; so much later a policy should have acted.
 SLACK = 300.0
-REGISTER_AGAIN = "delete that row: the next run of the consumer registers it again, and it goes on from its checkpoints"
+MEND_OR_DELETE = (
+    "mend that row: start (text: earliest, latest or a seq, as it was), since (a number), ready (true). Delete it only "
+    "if no such consumer runs any more: no trim waits for it then, and one that starts at latest passes messages over"
+)
 
 
 def check_queues(found: Standings, old_gap: float, connection: Connection) -> Iterator[Finding]:
@@ -45,7 +48,7 @@ def check_consumers(found: Standings, connection: Connection) -> Iterator[Findin
     yield from _parked(found, connection)
     yield from _asleep(found, connection)
     for name, error in found.unreadable.items():
-        yield fail(CONSUMERS, f"{name!r} could not be looked at: {error}", REGISTER_AGAIN)
+        yield fail(CONSUMERS, f"{name!r} could not be looked at: {error}", MEND_OR_DELETE)
     for consumer, page in found.dead.items():
         if page.letters:
             known = "at least " if page.next is not None else ""
