@@ -20,6 +20,10 @@ REFUSAL = {
 }
 
 
+# DynamoDB names the request in each answer; one that does not is taken for somebody else's.
+KEPT = {"content-type", "x-amzn-requestid"}
+
+
 class Throttle:
     """Hands every request on, but refuses writes that name the table while there is one; `refused` counts them."""
 
@@ -52,13 +56,14 @@ def _handler(throttle: Throttle) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             if throttle.refuses(self.headers.get("X-Amz-Target") or "", body):
                 throttle.refused += 1
-                self._answer(400, json.dumps(REFUSAL).encode(), {"Content-Type": "application/x-amz-json-1.0"})
+                headers = {"Content-Type": "application/x-amz-json-1.0", "x-amzn-requestid": "refused"}
+                self._answer(400, json.dumps(REFUSAL).encode(), headers)
                 return
             way = HTTPConnection(throttle.target.hostname or "", throttle.target.port, timeout=60)
             way.request(self.command, self.path, body, dict(self.headers))
             answer = way.getresponse()
             told = answer.read()
-            kept = {name: value for name, value in answer.getheaders() if name.lower() == "content-type"}
+            kept = {name: value for name, value in answer.getheaders() if name.lower() in KEPT}
             self._answer(answer.status, told, kept)
             way.close()
 

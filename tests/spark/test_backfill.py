@@ -171,7 +171,7 @@ def test_a_folder_with_other_files_and_a_job_with_other_options_are_refused(
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (["--queue", "nobody"], "queue 'nobody' has no"),
+        (["--queue", "nobody"], "there is no queue 'nobody'"),
         (["--from-seq", "1000"], "nothing to replay"),
         (["--cursor-table", "no-such-table"], "no table 'no-such-table'"),
         (["--seq-key", "number"], "it should be 'queue' and 'number'"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.unit.faulty import Faulty
 
 READ_TIMEOUT = 5.0
+# Most tests make one call after the other: of several at once, nobody knows which one hangs first.
 
 
 class Hanging:
@@ -84,7 +85,7 @@ def beside(bad: int, many: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("many", [100, 1_000])
 def test_i7_a_slot_that_hangs_keeps_no_healthy_message_out(client: Faulty, watch: Stopwatch, many: int) -> None:
-    sorter = timed(StreamSorter(client=client), watch)
+    sorter = timed(StreamSorter(client=client, in_flight=1), watch)
     hanging = Hanging(client, watch, "bad")
     result = sorter.put_many(beside(many, many), time_left=watch.left)
     assert [document["queue"] for document, _ in result.rejected] == ["bad"]
@@ -95,7 +96,7 @@ def test_i7_a_slot_that_hangs_keeps_no_healthy_message_out(client: Faulty, watch
 
 
 def test_no_second_hang_is_begun_behind_the_first_when_the_time_is_over(client: Faulty, watch: Stopwatch) -> None:
-    sorter = timed(StreamSorter(client=client), watch)
+    sorter = timed(StreamSorter(client=client, in_flight=1), watch)
     hanging = Hanging(client, watch, "bad0", "bad1", "bad2", "bad3")
     sorter.put_many([message(0, "bad0"), *(message(0, f"a{number}") for number in range(24))], time_left=watch.left)
     watch.now = 0.0
@@ -109,7 +110,7 @@ def test_no_second_hang_is_begun_behind_the_first_when_the_time_is_over(client: 
 def test_i7_slots_of_one_queue_that_hang_in_every_part_keep_no_healthy_message_out(
     client: Faulty, watch: Stopwatch
 ) -> None:
-    sorter = timed(StreamSorter(client=client), watch)
+    sorter = timed(StreamSorter(client=client, in_flight=1), watch)
     Hanging(client, watch, "bad")
     result = sorter.put_many([*beside(100, 500), message(0, "good")], time_left=watch.left)
     assert {document["queue"] for document, _ in result.rejected} == {"bad"}
@@ -145,7 +146,7 @@ def test_i7_a_slot_that_hangs_keeps_no_healthy_message_out_of_two_tries_with_one
 
 
 def test_a_call_ends_in_time_though_a_batch_hangs_and_then_its_messages_alone(client: Faulty, watch: Stopwatch) -> None:
-    sorter = timed(StreamSorter(client=client), watch)
+    sorter = timed(StreamSorter(client=client, in_flight=1), watch)
     hanging = Hanging(client, watch, *(f"bad{number}" for number in range(12)))
     queues = [f"bad{number // 60}" if number % 60 == 0 else f"other{number % 20}" for number in range(700)]
     given = [message(seq, queue) for seq, queue in enumerate(queues)]
@@ -157,7 +158,7 @@ def test_a_call_ends_in_time_though_a_batch_hangs_and_then_its_messages_alone(cl
 
 
 def test_a_queue_that_answers_again_is_written_to_in_batches_again(client: Faulty, watch: Stopwatch) -> None:
-    sorter = timed(StreamSorter(client=client), watch)
+    sorter = timed(StreamSorter(client=client, in_flight=1), watch)
     hanging = Hanging(client, watch, "bad")
     given = beside(50, 50)
     sorter.put_many(given, time_left=watch.left)
