@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Attributes that say why: ours, of a function's dead-letter queue, of an EventBridge rule's or schedule's.
 REASONS = (("error", "reason"), ("ErrorCode", "ErrorMessage"), ("ERROR_CODE", "ERROR_MESSAGE"))
 ENCODINGS = frozenset({"text", "base64", "none"})
+# `enqueue` notes all of these on a record; a producer may use some of the names for its own.
+SET_ASIDE = ("error", "reason", "stream", "record")
 BATCHES = ("KinesisBatchInfo", "DDBStreamBatchInfo")
 LEFT_OUT = "Lambda left its payload out, as it was too large for a queue: send it again from its source"
 
@@ -89,7 +91,7 @@ def unwrap(body: str, attributes: Mapping[str, str], keys: KeyNames) -> RefusedE
 
     A message that says itself where it belongs is a message, whatever other fields it has.
     """
-    if attributes.get("source") == "kinesis" and attributes.get("encoding") in ENCODINGS:
+    if _is_set_aside(attributes):
         return _set_aside(body, attributes, keys)
     why = _noted(attributes)
     try:
@@ -121,6 +123,12 @@ def kinesis_event(stream: str, shard: str, records: list[tuple[str, bytes]]) -> 
             for number, data in records
         ]
     }
+
+
+def _is_set_aside(attributes: Mapping[str, str]) -> bool:
+    """Return True for what DeadLetterQueue noted beside a record."""
+    noted = attributes.get("source") == "kinesis" and attributes.get("encoding") in ENCODINGS
+    return noted and all(attributes.get(name) for name in SET_ASIDE)
 
 
 def _set_aside(body: str, attributes: Mapping[str, str], keys: KeyNames) -> RefusedEvent:

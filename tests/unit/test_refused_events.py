@@ -81,6 +81,12 @@ def test_an_event_whose_payload_lambda_left_out_says_so() -> None:
     assert (event.wrapping, event.problem(KEYS)) == (Wrapping.EVENT, LEFT_OUT)
 
 
+@pytest.mark.parametrize("encoding", ["text", "base64", "none"])
+def test_a_body_whose_producer_names_kinesis_and_an_encoding_itself_is_a_body(encoding: str) -> None:
+    event = unwrap(json.dumps(ADA), {"source": "kinesis", "encoding": encoding}, KEYS)
+    assert (event.wrapping, event.problem(KEYS), event.messages) == (Wrapping.BODY, "", [ADA])
+
+
 def test_an_event_of_a_functions_own_dead_letter_queue_is_taken() -> None:
     attributes = {"RequestID": "e4b46cbf", "ErrorCode": "200", "ErrorMessage": "out of time"}
     event = unwrap(json.dumps(sample("enqueue_sns")), attributes, KEYS)
@@ -154,7 +160,7 @@ def test_a_batch_without_its_records_is_a_place_in_a_stream() -> None:
 @given(JSON, st.dictionaries(st.sampled_from(["source", "encoding", "stream", "record", "error"]), st.text(max_size=9)))
 def test_nothing_that_lies_in_a_queue_makes_it_raise(body: Any, attributes: dict[str, str]) -> None:
     for text in (json.dumps(body), failed(body), json.dumps(sample("enqueue_failed_batch") | {"payload": body})):
-        for told in (attributes, attributes | {"source": "kinesis", "encoding": "base64"}):
+        for told in (attributes, set_aside(encoding="base64"), set_aside(encoding="base64") | attributes):
             event = unwrap(text, told, KEYS)
             event.problem(KEYS)
 
