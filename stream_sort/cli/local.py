@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -98,10 +99,13 @@ def status(*, home: Home = None, as_json: Json = False) -> None:
 
 
 @app.command()
-def logs(
+def logs(  # noqa: PLR0913  # each is an option
     function: Annotated[str, typer.Argument(metavar="[FUNCTION]", help="One function; else all of them.")] = "",
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    since: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Only what was written in the last 30s, 5m, 1h; else all.")
+    ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Show every line as it was written, metrics and all.")] = False,
     home: Home = None,
     as_json: Json = False,
@@ -114,14 +118,15 @@ def logs(
     """
     with plain_errors():
         from stream_sort.cli import local_logs  # noqa: PLC0415  # as all imports of commands
+        from stream_sort.cli.moments import duration_of  # noqa: PLC0415
         from stream_sort.local.readable_logs import STEPS  # noqa: PLC0415
         from stream_sort.local.stack import LocalStack  # noqa: PLC0415
 
+        begin = 0 if since is None else int((time.time() - duration_of(since, "--since")) * 1_000)
         stack = LocalStack.known(home) or _running(home)
         show = local_logs.show_raw if raw else local_logs.show_readable
-        printer = local_logs.LogPrinter(
-            stack, [function] if function else STEPS, local_logs.show_json if as_json else show
-        )
+        steps = [function] if function else STEPS
+        printer = local_logs.LogPrinter(stack, steps, local_logs.show_json if as_json else show, begin)
         if follow:
             printer.follow()
         printer.print_new()

@@ -21,21 +21,23 @@ OVERLAP = 5_000
 
 
 class LogPrinter:
-    """Prints each line once, in the order of time."""
+    """Prints each line once, in the order of time; `since` is in milliseconds."""
 
-    def __init__(self, stack: LocalStack, steps: Sequence[str], show: Callable[[list[LogLine]], None]) -> None:
+    def __init__(
+        self, stack: LocalStack, steps: Sequence[str], show: Callable[[list[LogLine]], None], since: int = 0
+    ) -> None:
         self._stack = stack
         self._steps = steps
         self._show = show
         self._shown: set[LogLine] = set()
-        self._since = 0
+        self._begin = self._since = since
 
     def print_new(self) -> None:
         """Print what was not printed yet."""
         lines = [line for step in self._steps for line in self._stack.logs(step, self._since)]
         self._show(sorted((line for line in lines if line not in self._shown), key=lambda line: line.at))
         if lines:
-            self._since = max(0, max(line.at for line in lines) - OVERLAP)
+            self._since = max(self._begin, max(line.at for line in lines) - OVERLAP)
             self._shown = {line for line in lines if line.at >= self._since}
 
     def follow(self) -> None:

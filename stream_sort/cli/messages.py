@@ -120,12 +120,21 @@ def tail(  # noqa: PLR0913  # each is an option
     for name in names:
         _expect(connection.sorter, name, once=once)
     follower = Follower(connection.sorter, names, begin)
+    pending = _announcement(names, since)
     while True:
         for message in follower.look():
             typer.echo(json_line(message))
         if once:
             return
+        if pending:
+            tell(pending)
+            pending = ""
         sleep(pause)
+
+
+def _announcement(names: tuple[str, ...], since: str) -> str:
+    begin = {LATEST: "released from now on", EARLIEST: "from the first one on"}.get(since, f"from seq {since} on")
+    return f"{', '.join(names) or 'all queues'}: messages {begin}; Ctrl-C ends it"
 
 
 def _expect(sorter: Sorter, queue: str, *, once: bool) -> None:

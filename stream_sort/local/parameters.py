@@ -32,12 +32,13 @@ NOT_HERE = {
 class Parameter:
     """What the template says of one parameter; an empty list of `allowed` values allows any.
 
-    `unit` is in what it counts, in seconds, if it is a time; `is_rate` says that it is as rate(5 minutes).
+    `in_words` says what matches the pattern. `unit` is in what it counts, in seconds, if it is a time.
     """
 
     is_number: bool = False
     allowed: tuple[str, ...] = ()
     pattern: str = ".*"
+    in_words: str = ""
     least: float = -math.inf
     most: float = math.inf
     unit: float | None = None
@@ -52,6 +53,7 @@ class Parameter:
             said.get("Type") == "Number",
             tuple(value.strip(" \"'") for value in listed.split(",")) if listed else (),
             said.get("AllowedPattern", ".*"),
+            said.get("ConstraintDescription", "").removeprefix("must be "),
             float(said.get("MinValue", -math.inf)),
             float(said.get("MaxValue", math.inf)),
             UNITS.get(said.get("Description", "").partition(" ")[0]),
@@ -73,7 +75,7 @@ class Parameter:
             return "" if value in self.allowed else f"one of {', '.join(self.allowed)}"
         if self.is_number:
             return "" if _is_within(value, self.least, self.most) else f"a number{self._bounds()}"
-        return "" if re.fullmatch(self.pattern, value) else f"as {self.pattern} has it"
+        return "" if re.fullmatch(self.pattern, value) else self.in_words
 
     def _bounds(self) -> str:
         most = "" if math.isinf(self.most) else f" to {self.most:g}"

@@ -50,8 +50,12 @@ class HandlerFile:
         path = Path(name or text).expanduser().resolve()
         if not name or not function.isidentifier():
             raise InvalidInput(f"handler {text!r}: must be FILE:FUNCTION, such as my_handler.py:handle")
-        if path.suffix != ".py" or not path.stem.isidentifier() or path.stem in TAKEN:
-            raise InvalidInput(f"handler file {path.name!r}: must be importable, .py, and not {' or '.join(TAKEN)}")
+        if path.suffix != ".py":
+            raise InvalidInput(f"handler {text!r}: name its file with .py, such as {path.stem}.py:{function}")
+        if not path.stem.isidentifier() or path.stem in TAKEN:
+            raise InvalidInput(
+                f"handler file {path.name!r}: must be a name that Python can import, and not {' or '.join(TAKEN)}"
+            )
         handler = cls(path, function)
         handler.check()
         return handler

@@ -38,6 +38,8 @@ KNOWN = {
     "traceback",
 }
 EXCEPTION = {"exception", "exception_name", "stack_trace"}
+# What the sweep logs of a gap.
+GAP = {"from", "to", "length", "age", "gap"}
 STEPS = ("enqueue", "advance", "process", "sweep")
 
 
@@ -134,9 +136,22 @@ def _told(record: Mapping[str, Any]) -> str:
     place = record.get("at") if error and record.get("service") in STEPS else None
     told_before = KNOWN | EXCEPTION | {"error"} | ({"at"} if place else set())
     facts = {name: value for name, value in record.items() if name not in told_before}
-    told = ", ".join(f"{name} {_value(name, value)}" for name, value in facts.items() if value not in (None, 0, {}, []))
+    told = ", ".join(f"{name} {value}" for name, value in _facts(facts))
     where = f" at {place}" if place else ""
     return f"{message}{f': {error}' if error else ''}{where}{f' ({told})' if told else ''}"
+
+
+def _facts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what is worth reading: no zeros but those that are seqs, and a gap as the seqs that it is."""
+    is_gap = facts.keys() >= GAP
+    for name, value in facts.items():
+        if is_gap and name == "from":
+            first, last = value, facts["to"]
+            yield ("seq", f"{first}") if first == last else ("seqs", f"{first} to {last}")
+        elif is_gap and name == "age" and isinstance(value, int | float):
+            yield "age", f"{value:.0f} s"
+        elif not (is_gap and name in GAP) and (name == "seq" or value not in (None, 0, {}, [])):
+            yield name, _value(name, value)
 
 
 def _value(name: str, value: Any) -> str:

@@ -456,7 +456,9 @@ def test_tail_follows_queues_and_those_that_begin_later(
 
     sorter.put_many({"queue": name, "seq": 0} for name in ("ada", "bob"))
     monkeypatch.setattr(messages, "sleep", nap)
-    told = lines_of(line.run("tail", code=130).stdout)
+    done = line.run("tail", code=130)
+    assert done.stderr.startswith("all queues: messages released from now on; Ctrl-C ends it")
+    told = lines_of(done.stdout)
     assert sorted((str(one["queue"]), one["seq"]) for one in told) == [
         *[("ada", 1), ("ada", 2)],
         *[("bob", 1), ("bob", 2)],
@@ -515,7 +517,10 @@ def test_a_cursor_row_that_is_lost_while_tail_follows_it_is_told(
 
     sorter.put({"queue": "ada", "seq": 0})
     monkeypatch.setattr(messages, "sleep", nap)
-    assert line.error("tail", "ada").startswith(LOST)
+    done = line.run("tail", "ada", code=1)
+    announced, told = done.stderr.splitlines()
+    assert announced.startswith("ada: messages released from now on")
+    assert told.startswith(f"stream-sort: {LOST}")
 
 
 def test_tail_says_what_was_trimmed_and_goes_on(

@@ -151,6 +151,18 @@ def test_the_logs_of_one_function_or_of_all_are_shown(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("told")
+def test_the_logs_of_the_last_second_leave_out_what_is_older(home: Path) -> None:
+    run("invoke", "sweep", "{}", home=home)
+    time.sleep(1.1)
+    began = int(time.time() * 1_000)
+    older = [json.loads(line) for line in run("logs", "--json", "--since", "1h", home=home).splitlines()]
+    assert min(line["at"] for line in older) < began - 1_000
+    lines = [json.loads(line) for line in run("logs", "--json", "--since", "1s", home=home).splitlines()]
+    assert all(line["at"] >= began - 1_000 for line in lines)
+    assert "--since 'soon' is no duration" in run("logs", "--since", "soon", home=home, code=2)
+
+
+@pytest.mark.usefixtures("told")
 def test_the_examples_in_the_help_of_status_invoke_and_logs_run(home: Path) -> None:
     assert json.loads(run(*example("status"), "--json", home=home))["running"]
     answer = json.loads(run(*example("invoke"), "--json", home=home))

@@ -25,6 +25,11 @@ def test_an_empty_value_is_the_default_of_any_parameter() -> None:
     check_parameters(dict.fromkeys(known_parameters(), ""))
 
 
+def test_what_a_pattern_allows_is_said_in_words() -> None:
+    wordless = [name for name, known in known_parameters().items() if known.pattern != ".*" and not known.in_words]
+    assert wordless == []
+
+
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
@@ -35,7 +40,9 @@ def test_an_empty_value_is_the_default_of_any_parameter() -> None:
         ({"MaxAttempts": "0"}, "must be a number from 1 on"),
         ({"BatchSize": "10001"}, "must be a number from 1 to 10000"),
         ({"BatchSize": "nan"}, "must be a number"),
-        ({"GapPolicy": "skip"}, r"parameter GapPolicy is 'skip'; it must be as \^\(wait"),
+        ({"GapPolicy": "skip"}, 'parameter GapPolicy is \'skip\'; it must be "wait", or "skip after'),
+        ({"KinesisSource": "Enabled"}, "'Enabled'; it must be the ARN of a Kinesis data stream, or empty"),
+        ({"Start": "first"}, "it must be earliest, latest or a seq$"),
     ],
 )
 def test_what_it_does_not_know_is_named(given: dict[str, str], problem: str) -> None:

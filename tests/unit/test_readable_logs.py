@@ -44,6 +44,17 @@ def test_a_record_is_its_message_its_error_and_its_facts() -> None:
     assert shown(record("WARNING", "record ignored", reason="no queue"))[0][0] == "WARNING"
 
 
+def test_a_gap_is_told_by_its_seqs_and_seq_0_is_a_seq() -> None:
+    one = record("INFO", "gap found", **{"queue": "bob", "from": 0, "to": 0, "length": 1, "age": 3.214, "gap": "found"})
+    many = record("WARNING", "gap closed", **{"queue": "bob", "from": 20, "to": 29, "length": 10, "age": 0, "gap": "x"})
+    parked = record("ERROR", "queue parked", queue="bob", seq=0)
+    assert [text for _, text in shown(one, many, parked)] == [
+        "gap found (queue bob, seq 0, age 3 s)",
+        "gap closed (queue bob, seqs 20 to 29, age 0 s)",
+        "queue parked (queue bob, seq 0)",
+    ]
+
+
 def test_the_place_in_the_users_code_stands_by_the_error_and_its_traceback_is_left_to_raw() -> None:
     facts = {"queue": "w", "error": "KeyError: 'k1'", "at": "mine.py:6 in helper", "traceback": "  File ..."}
     assert shown(record("ERROR", "queue parked", **facts)) == [
