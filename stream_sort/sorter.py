@@ -4,33 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.concurrency import InFlight
-from stream_sort.errors import (
-    InvalidInput,
-    MissingItems,
-    QueueExists,
-    SequenceConflict,
-    StreamSortError,
-    Trimmed,
-    shown,
-)
+from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError, Trimmed, shown
 from stream_sort.insight.inspector import Inspector
+from stream_sort.insight.released_range import ReleasedRange
 from stream_sort.intake.batch_put import BatchPut
 from stream_sort.intake.storing import Intake
-from stream_sort.model.message import MIN_SEQ, KeyNames, check_queue, check_seq, check_seqs, is_text, take_message
+from stream_sort.model.message import KeyNames, check_queue, check_seq, is_text, take_message
 from stream_sort.model.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
-from stream_sort.model.policy import MOST_SKIPS, GapPolicy
-from stream_sort.model.records import Cursor, Item, Tombstones
+from stream_sort.model.policy import GapPolicy
 from stream_sort.release.advancer import Advancer, Limits, Reach
-from stream_sort.release.position_cache import Hint, Hints
+from stream_sort.release.opener import Opener
+from stream_sort.release.position_cache import Hints
 from stream_sort.release.queue_errors import raise_hopeless
 from stream_sort.release.queues import Queues
 from stream_sort.release.releaser import Releaser
 from stream_sort.release.time_budget import CallTime, TimeBudget
 from stream_sort.upkeep.recoverer import Recoverer, Recovery
+from stream_sort.upkeep.skipper import Skipper
 from stream_sort.upkeep.trimmer import Trimmer
 from stream_sort.upkeep.withdrawer import Withdrawer
 
@@ -38,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stream_sort.intake.window import Window
+    from stream_sort.model.records import Item
     from stream_sort.model.withdrawal import Withdrawal
-    from stream_sort.ports import Clock, Stores
+    from stream_sort.ports import Clock, ControlStore, Stores
 
-SKIP_CHUNK = 100
 MAX_REASON_BYTES = 256
 
 
@@ -93,6 +86,8 @@ class Sorter:
             first_seq=options.first_seq,
             deadline=options.deadline,
         )
+        self._opener = Opener(self._queues, hints)
+        self._skipper = Skipper(self._queues)
         self._withdrawer = Withdrawer(stores.items, stores.withdrawals, self._advancer, clock)
 
     @property
@@ -215,16 +210,7 @@ class Sorter:
         A `through` beyond the position is refused at once, with MissingItems: who asks for a range relies on all of it.
         QueueNotFound for a queue that never was.
         """
-        cursor = self._queues.known(queue)
-        begin = cursor.start if after is None else max(check_seq(after, "after"), cursor.first_seq - 1)
-        through = cursor.position if through is None else check_seq(through, "through")
-        if begin < cursor.start or (after is None and cursor.first_seq <= through < cursor.start):
-            raise Trimmed(queue, cursor.start)
-        if through > max(begin, cursor.position):
-            missing = range(max(begin, cursor.position) + 1, through + 1)
-            advice = f"the queue is released through seq {cursor.position}; read up to there, or give no `through`"
-            raise MissingItems(queue, [missing], advice=advice, problem="not released")
-        return self._read(queue, begin, through)
+        return iter(ReleasedRange.of(self._queues, queue, after, through))
 
     def gaps(self, queue: str) -> list[range]:
         """All runs of missing seqs between the position and the highest stored seq; QueueNotFound if it never was."""
@@ -261,26 +247,7 @@ class Sorter:
         if one of `seqs` is no seq, or there are more than 1,000,000 of them.
         """
         check_reason(reason)
-        wanted = check_seqs(seqs)
-        if wanted[MOST_SKIPS:]:
-            raise InvalidInput(
-                f"more than {MOST_SKIPS:,} seqs at once. If a seq behind them is a mistake, such as a time, "
-                f"withdraw({queue!r}, seq) takes that message out; else skip them in parts"
-            )
-        row = self._queues.row(queue)
-        if row is None and wanted:
-            # The row comes before the first slot that is filled, as for a message.
-            row = self._intake.create(queue)
-        position = self._options.first_seq - 1 if row is None else row.position
-        ahead = (seq for seq in wanted if seq > position)
-        skipped: list[int] = []
-        while chunk := tuple(dict.fromkeys(islice(ahead, SKIP_CHUNK))):
-            skipped += self._stores.items.skip(Tombstones(queue, chunk, reason, position), self._clock())
-        reach = self.reach(queue)
-        done = reach.advance
-        # What was released and trimmed since our look is none that was given up.
-        kept = tuple(seq for seq in skipped if seq > reach.cursor.start)
-        return Skip(queue, done.old, done.new, done.released, skipped=kept)
+        return self._skipper.skip(queue, seqs, reason)
 
     def withdraw(self, queue: str, seq: int, reason: str = "withdrawn by hand") -> Withdrawal:
         """Take a stored message that is not released out of its slot, and keep it with the reason.
@@ -306,7 +273,7 @@ class Sorter:
         at yet another seq. Opened at the sorter's own `first_seq` it is as it was, and may still be opened elsewhere.
         """
         check_seq(first_seq, "first_seq")
-        self._start(check_queue(queue), first_seq)
+        self._opener.open(check_queue(queue), first_seq)
         return self.advance(queue)
 
     def trim(self, queue: str, through: int, *, control_table: str | None) -> int:
@@ -317,10 +284,7 @@ class Sorter:
         until the next one is released: it is the proof that the queue had begun, should its cursor row be lost.
         Killed or failed anywhere, the same call finishes it.
         """
-        if control_table is not None:
-            self._stores.check_control(control_table)
-        control = None if control_table is None else self._stores.control(control_table)
-        trimmer = Trimmer(self._stores.items, self._stores.cursors, control)
+        trimmer = Trimmer(self._stores.items, self._stores.cursors, self._control(control_table))
         return trimmer.trim(check_queue(queue), check_seq(through, "through"))
 
     def recover(
@@ -332,20 +296,9 @@ class Sorter:
         says that there are no consumers. The queue's own gap policy is lost with its row: the default holds until it is
         set again.
         """
-        if control_table is not None:
-            self._stores.check_control(control_table)
-        control = None if control_table is None else self._stores.control(control_table)
-        recoverer = Recoverer(self._stores.items, self._stores.cursors, control, self._options.first_seq)
-        row = recoverer.row(check_queue(queue), None if position is None else check_seq(position, "position"))
-        now = row.position
-        if not dry_run:
-            # Marked as waiting: a sweep advances it, should this process die here. In doubt: perhaps there is no gap.
-            known = replace(row, withdrawals=self._stores.withdrawals.last(queue))
-            # And as if it moved now: consumers behind it are looked at.
-            at = self.clock()
-            self._stores.cursors.create(replace(known, waiting_since=-at, moved_at=at))
-            now = self.advance(queue).new
-        return Recovery(queue, row.position, row.first_seq, row.floor, now, self._options.gap_policy)
+        recoverer = Recoverer(self._queues, self._stores.withdrawals, self._control(control_table))
+        at = None if position is None else check_seq(position, "position")
+        return recoverer.recover(check_queue(queue), at, dry_run=dry_run)
 
     def policy(self, queue: str) -> GapPolicy:
         """What happens to a gap of this queue that stays."""
@@ -358,20 +311,9 @@ class Sorter:
 
         It is kept on the cursor row, begun or not, and applied by the sweep.
         """
-        if (policy is None) is (skip_after is None):
-            raise InvalidInput("give set_policy either a policy or skip_after")
-        if policy is None:
-            policy = GapPolicy(skip_after)
-        elif isinstance(policy, str):
-            policy = GapPolicy.parse(policy)
-        elif not isinstance(policy, GapPolicy):
-            raise InvalidInput(f"a policy is a GapPolicy or text, not {type(policy).__name__}")
-        cursors = self._stores.cursors
-        if not cursors.set_policy(check_queue(queue), policy):
-            self._advancer.advance(queue)
-            cursors.create(self._queues.unbegun(queue))
-            cursors.set_policy(queue, policy)
-        return policy
+        chosen = GapPolicy.of(policy, skip_after)
+        self._queues.set_policy(queue, chosen)
+        return chosen
 
     def nudge(self, queue: str) -> None:
         """Wake the consumers of a queue: touch its cursor row, so that the stream carries it again."""
@@ -382,35 +324,8 @@ class Sorter:
             raise InvalidInput(f"time_left is a function that returns the seconds left, not {shown(time_left)}")
         return CallTime(TimeBudget.of(time_left), self._options.deadline)
 
-    def _read(self, queue: str, after: int, through: int) -> Iterator[dict[str, Any]]:
-        try:
-            yield from self._inspector.read(queue, after, through)
-        except MissingItems as hole:
-            start = self._queues.cursor(queue).start
-            if hole.missing[0].start > start:
-                raise
-            # Trimmed while it was read.
-            raise Trimmed(queue, start) from hole
-
-    def _start(self, queue: str, first_seq: int) -> None:
-        cursors = self._stores.cursors
-        row = self._queues.row(queue)
-        while row is None or row.first_seq != first_seq:
-            at = row or self._queues.unbegun(queue)
-            if at.position >= at.first_seq or at.first_seq != self._options.first_seq:
-                raise QueueExists(queue, at.position, at.first_seq)
-            if at.is_marked:
-                # In doubt, so that whoever stores a message after our look sets it again: then the restart is refused.
-                cursors.set_waiting(at, -at.next_mark(self._clock()))
-                row = self._queues.row(queue)
-                continue
-            look = self._stores.items.look(queue, MIN_SEQ - 1, 1)
-            if look.seqs and look.seqs[0] < first_seq:
-                self.advance(queue)
-                raise QueueExists(queue, at.position, at.first_seq, stored=look.seqs[0])
-            if row is None:
-                row = cursors.create(Cursor(queue, first_seq - 1, first_seq)).cursor
-            else:
-                move = cursors.restart(row, first_seq)
-                row = self._queues.row(queue) if move is None else move.cursor
-        self._intake.hints.remember(queue, Hint(row))
+    def _control(self, table: str | None) -> ControlStore | None:
+        if table is None:
+            return None
+        self._stores.check_control(table)
+        return self._stores.control(table)

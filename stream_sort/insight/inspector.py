@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stream_sort.errors import MissingItems
 from stream_sort.model.gaps import length
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 from stream_sort.model.ordering import gaps_between
@@ -30,19 +29,6 @@ class Inspector:
 
     items: ItemStore
     first_seq: int = 0
-
-    def read(self, queue: str, after: int, through: int) -> Iterator[dict[str, Any]]:
-        """The messages of `(after, through]` in order, tombstones left out; a hole raises MissingItems."""
-        while after < through:
-            page = self.items.page(queue, after, through, PAGE)
-            for item in page.items:
-                if item.seq != after + 1:
-                    raise MissingItems(queue, [range(after + 1, item.seq)])
-                after = item.seq
-                if not item.is_tombstone:
-                    yield item.document
-            if not page.more and after < through:
-                raise MissingItems(queue, [range(after + 1, through + 1)])
 
     def stored_after(self, queue: str, position: int) -> Iterator[int]:
         """All stored seqs after a position, ascending."""

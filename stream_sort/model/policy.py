@@ -35,6 +35,19 @@ class GapPolicy:
         object.__setattr__(self, "skip_after", float(after))
 
     @classmethod
+    def of(cls, policy: object, skip_after: float | None = None) -> GapPolicy:
+        """Return the policy that is given as such, as its text, or by its seconds."""
+        if (policy is None) is (skip_after is None):
+            raise InvalidInput("give set_policy either a policy or skip_after")
+        if policy is None:
+            return cls(skip_after)
+        if isinstance(policy, str):
+            return cls.parse(policy)
+        if not isinstance(policy, cls):
+            raise InvalidInput(f"a policy is a GapPolicy or text, not {type(policy).__name__}")
+        return policy
+
+    @classmethod
     def parse(cls, text: str) -> GapPolicy:
         """Read `wait` or `skip after 30 seconds`, as `str()` of a policy writes them; or `skip after 1h`, 7d, 1d12h."""
         if text.strip().lower() == "wait":

@@ -54,6 +54,17 @@ class Queues:
         """Return the row of a queue in which nothing is released."""
         return Cursor(queue, self.first_seq - 1, self.first_seq)
 
+    def create(self, queue: str) -> Cursor:
+        """Make the row of a queue that never had one; return the row that stands, whoever made it."""
+        return self.cursors.create(self.unbegun(queue)).cursor
+
+    def set_policy(self, queue: str, policy: GapPolicy) -> None:
+        """Keep a gap policy on the row of a queue, begun or not."""
+        if not self.cursors.set_policy(check_queue(queue), policy):
+            self.reach(queue)
+            self.create(queue)
+            self.cursors.set_policy(queue, policy)
+
     def policy(self, cursor: Cursor) -> GapPolicy:
         """Return the gap policy that a queue has."""
         return cursor.policy or self.gap_policy

@@ -6,18 +6,18 @@ too high would pass over what was never released, so that is refused wherever so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import CursorLost, InvalidInput, MissingItems, QueueNotFound
 from stream_sort.model.consumption import EARLIEST, LATEST
 from stream_sort.model.message import MIN_SEQ
 from stream_sort.model.records import Cursor
-from stream_sort.release.lost_cursor import find_row
 
 if TYPE_CHECKING:
     from stream_sort.model.policy import GapPolicy
-    from stream_sort.ports import ControlStore, CursorStore, ItemStore
+    from stream_sort.ports import ControlStore, WithdrawalStore
+    from stream_sort.release.queues import Queues
 
 PAGE = 1_000
 
@@ -42,10 +42,22 @@ class Recovery:
 class Recoverer:
     """Finds what a lost row must have said."""
 
-    items: ItemStore
-    cursors: CursorStore
+    queues: Queues
+    withdrawals: WithdrawalStore
     control: ControlStore | None
-    first_seq: int
+
+    def recover(self, queue: str, position: int | None, *, dry_run: bool) -> Recovery:
+        """Put the row back, unless it is a dry run, and advance."""
+        row, queues = self.row(queue, position), self.queues
+        now = row.position
+        if not dry_run:
+            # Marked as waiting: a sweep advances it, should this process die here. In doubt: perhaps there is no gap.
+            known = replace(row, withdrawals=self.withdrawals.last(queue))
+            # And as if it moved now: consumers behind it are looked at.
+            at = queues.clock()
+            queues.cursors.create(replace(known, waiting_since=-at, moved_at=at))
+            now = queues.reach(queue).advance.new
+        return Recovery(queue, row.position, row.first_seq, row.floor, now, queues.gap_policy)
 
     def row(self, queue: str, position: int | None = None) -> Cursor:
         """The row to put back: at the furthest checkpoint there is, or at `position`.
@@ -63,7 +75,7 @@ class Recoverer:
             )
         at = reached if position is None else position
         at = self._beginning(queue, stored) if at is None else at
-        usual = self.first_seq - 1
+        usual = self.queues.first_seq - 1
         # Who stands elsewhere has got something, or waits for it: then something was released.
         if stored.lowest > at and {*done.values()} <= {at} and stored.is_unbegun_at(at, usual):
             return Cursor(queue, at, at + 1)
@@ -73,7 +85,7 @@ class Recoverer:
             # The slot of a position is never trimmed, nor what follows a checkpoint that lags behind it.
             unbegun = None if done else stored.unbegun(usual)
             raise MissingItems(queue, [range(at, at + 1)], advice=_no_position(unbegun, is_done=at == reached))
-        first, slowest = min(self.first_seq, start), min(done, key=done.__getitem__, default="")
+        first, slowest = min(self.queues.first_seq, start), min(done, key=done.__getitem__, default="")
         needed = done.get(slowest, at) + 1
         if needed < start:
             raise MissingItems(queue, [range(max(hole, needed), start)], advice=_wanted(slowest))
@@ -84,7 +96,7 @@ class Recoverer:
 
     def _check_lost(self, queue: str) -> None:
         try:
-            row = find_row(self.items, self.cursors, queue)
+            row = self.queues.row(queue)
         except CursorLost:
             return
         if row is None:
@@ -93,9 +105,9 @@ class Recoverer:
 
     def _check_start(self, queue: str, stored: _Stored, at: int) -> None:
         """Refuse the usual start of a queue that was opened before it: all from there on was yet to come."""
-        if at == self.first_seq - 1 and stored.lowest_seen < at < stored.lowest:
+        if at == self.queues.first_seq - 1 and stored.lowest_seen < at < stored.lowest:
             raise InvalidInput(
-                f"queue {queue!r} was opened before {self.first_seq}: a writer found it at position "
+                f"queue {queue!r} was opened before {self.queues.first_seq}: a writer found it at position "
                 f"{stored.lowest_seen}; give that if nothing was released, else a seq that was, and is stored"
             )
 
@@ -113,8 +125,8 @@ class Recoverer:
         Its first is stored then, its writers found no position before that, and there is no hole: nobody can tell one
         that a trim made, which may have kept some slots, or died, from a gap.
         """
-        at, lowest, hole = self.first_seq - 1, stored.lowest, stored.runs[0].stop
-        if lowest == self.first_seq and at <= stored.lowest_seen and len(stored.runs) == 1:
+        at, lowest, hole = self.queues.first_seq - 1, stored.lowest, stored.runs[0].stop
+        if lowest == self.queues.first_seq and at <= stored.lowest_seen and len(stored.runs) == 1:
             return at
         behind = f" with a hole from seq {hole} on, which may be a gap or trimmed," if len(stored.runs) > 1 else ""
         unbegun = stored.unbegun(at)
@@ -128,7 +140,7 @@ class Recoverer:
         """Whether slots are filled before a hole that a trim would have emptied: all but those with late messages."""
         after, more = MIN_SEQ - 1, True
         while more and after < before - 1:
-            page = self.items.page(queue, after, before - 1, PAGE)
+            page = self.queues.items.page(queue, after, before - 1, PAGE)
             if any(item.late is None for item in page.items):
                 return True
             after, more = page.items[-1].seq if page.items else after, page.more
@@ -139,7 +151,7 @@ class Recoverer:
         seen: set[int] = set()
         after, more = MIN_SEQ - 1, True
         while more:
-            look = self.items.look(queue, after, PAGE)
+            look = self.queues.items.look(queue, after, PAGE)
             for seq in look.seqs:
                 run = runs.pop() if runs and runs[-1].stop == seq else range(seq, seq)
                 runs.append(range(run.start, seq + 1))

@@ -250,9 +250,8 @@ def test_the_script_is_the_command(sorter: StreamSorter, given: list[str], tmp_p
 
 def test_a_rate_is_kept(spark: SparkSession, sorter: StreamSorter, source: Source) -> None:
     put(sorter, "a", range(40))
-    free = audit(AuditOptions(source, max_read_units=1_000_000), spark).seconds
     # The local AWS counts a unit for each page, and there are four segments at least.
-    assert audit(AuditOptions(source, max_read_units=1), spark).seconds > free + 2
+    assert audit(AuditOptions(source, max_read_units=1), spark).seconds >= 3
 
 
 def export_source(folder: Path) -> Source:

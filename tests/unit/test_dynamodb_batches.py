@@ -262,7 +262,7 @@ def test_i9_a_message_that_an_index_of_the_table_refuses_is_rejected_alone(
 
 
 def test_i7_a_throttled_message_put_alone_delays_no_other_and_all_wait_once(client: Faulty) -> None:
-    sorter = StreamSorter(client=client, deadline=0.3, in_flight=1)
+    sorter = StreamSorter(client=client, deadline=1.0, in_flight=1)
     client.before = {"batch_execute_statement": [refusal("AccessDeniedException")]}
 
     def throttle(method: str, request: dict[str, Any]) -> None:
@@ -273,7 +273,7 @@ def test_i7_a_throttled_message_put_alone_delays_no_other_and_all_wait_once(clie
     began = time.monotonic()
     result = sorter.put_many([*({"queue": "hot", "seq": seq} for seq in range(20)), message(0), message(1)])
     assert (len(result.rejected), result.accepted, sorter.position("q")) == (20, 2, 1)
-    assert time.monotonic() - began < 2.5, "twenty waits would take 6 seconds"
+    assert time.monotonic() - began < 12, "twenty waits would take 20 seconds"
 
 
 def test_i7_a_table_that_does_not_answer_is_not_asked_for_every_message(client: Faulty) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from stream_sort import CursorLost, InvalidInput, MissingItems, OrderedConsumer, QueueNotFound, StreamSorter, Sweeper
+from stream_sort.release.queues import Queues
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep.trimmer import Trimmer
 from tests.unit.queues import beside, message, tables_of
@@ -328,7 +329,7 @@ def test_a_sweep_goes_on_where_the_one_who_put_the_row_back_died(
     fill(sorter, *range(5, 8))
     tables_of(sorter).cursors.clear()
     with monkeypatch.context() as patched:
-        patched.setattr(type(sorter), "advance", dies)
+        patched.setattr(Queues, "reach", dies)
         with pytest.raises(SystemExit):
             sorter.recover("q", control_table=CONTROL)
     assert sorter.position("q") == 4
