@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FILES = ("template.yaml", "Makefile", "pyproject.toml", "uv.lock")
 FOLDERS = ("functions", "stream_sort")
 # Not in the layer; a test compares it with the Makefile.
-LEFT_OUT = ("stream_sort/cli", "stream_sort/local", "stream_sort/replay")
+LEFT_OUT = ("stream_sort/cli", "stream_sort/local", "stream_sort/replay", "stream_sort/testing")
 
 
 def fingerprint(root: Path) -> str:

@@ -243,8 +243,9 @@ def test_a_batch_of_kinesis_that_an_older_stack_noted_by_its_place_is_read_from_
 def test_a_record_that_no_queue_takes_is_read_from_the_stream(dead: DeadLetters) -> None:
     arn = dead.stack.read_kinesis()
     (number,) = put_records(dead, 0)
-    attributes = {"source": "kinesis", "encoding": "none", "stream": arn, "record": f"shardId-000000000000:{number}"}
-    dead.keep({"omitted_bytes": 1_100_000}, **attributes)
+    why = {"error": "MessageTooLarge", "reason": "it takes 1,100,000 bytes"}
+    place = {"stream": arn, "record": f"shardId-000000000000:{number}"}
+    dead.keep({"omitted_bytes": 1_100_000}, source="kinesis", encoding="none", **why, **place)
     assert redrive()[0]["accepted"] == 1
 
 

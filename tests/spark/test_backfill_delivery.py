@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 import uuid
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 
     from stream_sort.local.ministack import MiniStack
     from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.files.storage import Storage
 
 LENGTHS = {"ada": 150, "bob": 20, "🙂": 3}
 
@@ -115,29 +114,29 @@ def test_a_second_run_of_the_same_job_is_refused_while_the_first_delivers(
     Lease.take(options.ledger).check()
 
 
-def test_a_run_that_was_overtaken_delivers_no_more(
-    spark: SparkSession, access: TableAccess, sorter: StreamSorter, target: StreamSorter, tmp_path: Path
+def test_a_run_that_was_overtaken_delivers_no_more(  # noqa: PLR0913, PLR0917  # each is a fixture
+    spark: SparkSession,
+    access: TableAccess,
+    sorter: StreamSorter,
+    target: StreamSorter,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fill(sorter, LENGTHS)
     options = to_table(access, target, tmp_path / "ledger", batch_size=10)
-    raised: list[Exception | None] = []
-    job = threading.Thread(target=lambda: raised.append(_error_of(options, spark)))
-    job.start()
-    while not (taken := options.ledger.list("lease/")):
-        time.sleep(0.01)
-    options.ledger.write(taken[0], b'{"owner": "another", "machine": "elsewhere", "pid": 1, "seen": 1}')
-    job.join()
-    assert "another run of this job has taken over" in str(raised[0])
+    take = Lease.take
+
+    def take_and_lose(storage: Storage, *, above: int = 0) -> Lease:
+        lease = take(storage, above=above)
+        storage.write(lease.name, b'{"owner": "another", "machine": "elsewhere", "pid": 1, "seen": 1}')
+        return lease
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lease, "take", take_and_lose)
+        with pytest.raises(ReplayFailed, match="another run of this job has taken over"):
+            backfill(options, spark)
     assert target.position("ada") < 149
     assert backfill(options, spark).complete
-
-
-def _error_of(options: BackfillOptions, spark: SparkSession) -> Exception | None:
-    try:
-        backfill(options, spark)
-    except ReplayFailed as error:
-        return error
-    return None
 
 
 @pytest.mark.parametrize(
