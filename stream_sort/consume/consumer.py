@@ -84,8 +84,9 @@ class Consumer:
     def catch_up(self, queue: str, *, force: bool = False) -> int:
         """Deliver now what is due; returns how many messages were delivered.
 
-        A queue that is parked is left alone until its next try is due, unless forced: 0. A failing handler parks it, as
-        always; so does a hole, or a lost cursor row, which each try raises. A failing store is raised.
+        A queue that is parked is left alone until its next try is due, unless forced: 0. A forced one, too, waits while
+        the last attempt at its message may be under way. A failing handler parks it, as always; so does a hole, or a
+        lost cursor row, which each try raises. A failing store is raised.
         """
         self._begin()
         return self._deliver(check_queue(queue), self._shift(None), None, forced=force)

@@ -50,15 +50,14 @@ class CrashGuard:
             chunk.crawl(self._through)
 
     def was_the_last(self, row: Checkpoint) -> bool:
-        """Whether processes died of a message as often as it may be tried, and the last of them is certainly dead.
+        """Whether the last attempt at a message is begun: its process died of it, or may be at it still.
 
         What was given up before is tried all the same by who comes although it is parked, and so is it in a redrive.
         """
         parked = row.parked
         if parked is None or not is_precaution(parked) or parked.next_try is None or self._afresh:
             return False
-        is_over = self._desk.clock() >= parked.next_try
-        return is_over and parked.attempts >= self._desk.terms.max_attempts
+        return parked.attempts >= self._desk.terms.max_attempts
 
     def take(self, row: Checkpoint, first: Item, seqs: tuple[int, ...], attempts: int) -> bool:
         """Take a precaution where one is due; False if somebody else got on instead.

@@ -33,7 +33,7 @@ from stream_sort.model.batch import Batch
 from stream_sort.model.chunks import ChunkSize
 from stream_sort.model.consumption import Served, is_blameless
 from stream_sort.model.ordering import run_through
-from stream_sort.model.precaution import Shift, ended
+from stream_sort.model.precaution import Shift, ended, is_in_hand
 from stream_sort.ports.time_limit import time_limit
 
 if TYPE_CHECKING:
@@ -225,6 +225,9 @@ class Delivery:
 
     def _deliver(self, row: Checkpoint) -> bool:
         if row.parked is not None and self._caution.was_the_last(row):
+            # A forced run, too, waits until the process of the last attempt is certainly dead.
+            if is_in_hand(row.parked, self._desk.clock()):
+                return self._place.end("waiting")
             return self._parking.give_up(ended(row.parked))
         self._caution.heed(row, self._chunk)
         chunk = self._read(row)

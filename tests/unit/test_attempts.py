@@ -443,3 +443,28 @@ def test_a_damaged_queue_is_tried_again_after_as_long_as_it_was_damaged(office: 
         waits.append(parked.next_try - office.clock())
         office.clock.move(waits[-1])
     assert waits == [2.0, 2.0, 4.0, 8.0, 16.0]
+
+
+@pytest.mark.parametrize("pause", [300.0, 900.0])
+def test_a_deadly_message_is_given_up_however_soon_forced_runs_follow_each_other(office: Office, pause: float) -> None:
+    killer = Killer(0)
+    consumer = office.hire(killer, max_attempts=3, on_poison="dead_letter")
+    office.put(0)
+    for _ in range(20):
+        with suppress(Death):
+            consumer.catch_up("q", force=True)
+        office.clock.move(pause)
+    assert [one.attempts for one in consumer.dead_letters()] == [3]
+
+
+def test_a_forced_run_leaves_a_last_attempt_alone_that_may_be_under_way_and_a_redrive_does_not(office: Office) -> None:
+    plan, clerk = Plan("FD"), Clerk()
+    consumer = office.hire(plan, max_attempts=2)
+    office.put(0)
+    consumer.catch_up("q")
+    office.put(1)
+    with suppress(Death):
+        consumer.catch_up("q")
+    other = office.hire(clerk, max_attempts=2)
+    assert (plan.attempts, other.catch_up("q", force=True), clerk.batches) == ([1, 2], 0, [])
+    assert (other.redrive("q"), clerk.seqs()) == (1, [1])
