@@ -236,7 +236,9 @@ class Delivery:
         through = chunk[-1].seq
         messages = [item for item in chunk if not item.is_tombstone]
         if not messages:
-            self._place.commit(through)
+            # What failed behind them keeps its attempts.
+            is_behind = row.parked is not None and row.parked.seq > through
+            self._place.commit(through, parked=row.parked if is_behind else None)
             return self._place.goes_on
         seqs = tuple(item.seq for item in messages)
         attempts = self._parking.attempts(row, seqs[0])

@@ -468,3 +468,13 @@ def test_a_forced_run_leaves_a_last_attempt_alone_that_may_be_under_way_and_a_re
     other = office.hire(clerk, max_attempts=2)
     assert (plan.attempts, other.catch_up("q", force=True), clerk.batches) == ([1, 2], 0, [])
     assert (other.redrive("q"), clerk.seqs()) == (1, [1])
+
+
+def test_a_smaller_batch_size_takes_no_attempt_back_from_a_message_behind_skipped_ones(office: Office) -> None:
+    clerk = Clerk(poison={3})
+    office.sorter.skip("q", (0, 1, 2))
+    office.put(3)
+    office.hire(clerk, max_attempts=3, on_poison="dead_letter").catch_up("q")
+    office.clock.move(HOUR)
+    office.hire(clerk, max_attempts=3, on_poison="dead_letter", batch_size=1).catch_up("q")
+    assert clerk.attempts == [1, 2, 3]
