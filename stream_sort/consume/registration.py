@@ -62,10 +62,11 @@ class Registration:
             self._introduced.add(name)
 
     def start_of(self, name: str) -> str | None:
-        """The start that counts for a consumer; None if it is not registered."""
+        """The start that counts for a consumer, or will when it comes back; None if it never was registered."""
         if name in self._known:
             return self._known[name].start
-        there = self._control.readable_consumers().named(name)
+        found = self._control.readable_consumers()
+        there = found.named(name) or found.rows.get(name)
         return None if there is None else there.start
 
     def retire(self, name: str) -> None:

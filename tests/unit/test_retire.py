@@ -77,6 +77,22 @@ def test_a_registered_start_counts_for_the_checkpoint_of_a_queue_not_begun(offic
     assert office.hire(Clerk(), start="earliest").checkpoint("q") == 1
 
 
+@pytest.mark.parametrize("start", ["latest", 2])
+@pytest.mark.parametrize("asked", ["earliest", "latest"])
+def test_the_checkpoint_of_a_retired_consumer_in_a_queue_not_begun_is_where_it_would_come_back(
+    office: Office, start: str | int, asked: str
+) -> None:
+    office.put(0, queue="other")
+    wake(office.hire(Clerk(), start=start), "other")
+    office.hire(Clerk()).retire()
+    office.put(0, 1, 2)
+    clerk = Clerk()
+    consumer = office.hire(clerk, start=asked)
+    at = consumer.checkpoint("q")
+    wake(consumer)
+    assert clerk.seqs()[0] == at + 1
+
+
 def test_a_retired_consumer_lags_behind_nothing_and_is_woken_for_nothing(office: Office) -> None:
     office.put(0)
     consumer = office.hire(Clerk())
