@@ -17,6 +17,7 @@ from stream_sort.cli.overview import cursor_rows, lag_of, require_known
 from stream_sort.cli.tables import tabled
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, shown
 from stream_sort.model.consumption import EARLIEST, LATEST
+from stream_sort.model.precaution import is_trouble
 
 if TYPE_CHECKING:
     from stream_sort.model.consumption import Reset, Subscription
@@ -206,6 +207,7 @@ def _reader(connection: Connection, one: Subscription, rows: list[Cursor]) -> Co
     control = connection.sorter.stores.control(connection.control_table)
     there = control.checkpoints(one.name, [row.queue for row in rows]) if rows else {}
     lags = [lag_of(row, one, there.get(row.queue)) for row in rows]
+    now = connection.sorter.clock()
     return ConsumerSummary(
         consumer=one.name,
         start=one.start,
@@ -213,7 +215,7 @@ def _reader(connection: Connection, one: Subscription, rows: list[Cursor]) -> Co
         queues=len(rows),
         behind=sum(lag > 0 for lag in lags),
         lag=sum(lags),
-        parked=sum(row.parked is not None for row in there.values()),
+        parked=sum(row.parked is not None and is_trouble(row.parked, now) for row in there.values()),
         dead=len(connection.consumer(one.name).dead_letters()),
         committed_at=max((row.committed_at or 0.0 for row in there.values()), default=0.0) or None,
         retired_at=one.retired_at,

@@ -23,6 +23,7 @@ from stream_sort.errors import (
 )
 from stream_sort.model.consumption import first_checkpoint
 from stream_sort.model.message import check_queue
+from stream_sort.model.precaution import is_trouble
 from stream_sort.model.records import Cursor, CursorPage
 from stream_sort.release.lost_cursor import find_row
 
@@ -290,7 +291,7 @@ def _line(sorter: Sorter, row: Cursor, found: Mapping[Subscription, ConsumerProg
         {
             consumer.name: checkpoint.parked
             for consumer, checkpoint in there.items()
-            if checkpoint is not None and checkpoint.parked is not None
+            if checkpoint is not None and checkpoint.parked is not None and is_trouble(checkpoint.parked, now)
         },
         {consumer.name: one.dead[row.queue] for consumer, one in found.items() if row.queue in one.dead},
         in_doubt=row.in_doubt,

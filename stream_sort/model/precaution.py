@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stream_sort.model.consumption import Parked, delay_before, shortened
+from stream_sort.model.consumption import TRIES_IN_PLACE, Parked, delay_before, shortened
 from stream_sort.model.records import CLOCKS_DIFFER
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ def is_precaution(parked: Parked | None) -> bool:
 def is_in_hand(parked: Parked, now: float) -> bool:
     """Return True if a run that parked the queue beforehand may still be at work on the message."""
     return is_precaution(parked) and parked.next_try is not None and parked.next_try > now
+
+
+def is_trouble(parked: Parked, now: float) -> bool:
+    """Return False if a message may well be in hand for the first time: then its queue is parked in name only."""
+    return parked.attempts > TRIES_IN_PLACE or not is_in_hand(parked, now)
 
 
 def precaution(row: Checkpoint, seq: int, attempts: int, shift: Shift, now: float) -> Parked:

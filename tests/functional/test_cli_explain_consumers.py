@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
+from stream_sort.aws import accounts
 from stream_sort.model.consumption import Wake
 from tests.functional.command_line import VARIABLES, Line
 
@@ -34,8 +35,8 @@ class Scene:
     def put(self, *seqs: int, ago: float = 0.0) -> None:
         self.sorter(ago).put_many({"queue": "ada", "seq": seq} for seq in seqs)
 
-    def consume(self, handle: Callable[[Batch], object], ago: float = 0.0) -> None:
-        consumer = OrderedConsumer("process", handle, sorter=self.sorter(ago), batch_size=1)
+    def consume(self, handle: Callable[[Batch], object], ago: float = 0.0, max_attempts: int = 5) -> None:
+        consumer = OrderedConsumer("process", handle, sorter=self.sorter(ago), batch_size=1, max_attempts=max_attempts)
         consumer.catch_up("ada", force=True)
 
     def explain(self) -> Explained:
@@ -135,6 +136,26 @@ def test_the_list_of_parked_queues_says_of_a_message_in_hand_that_it_is_being_tr
     scene.consume(lambda _: seen.append(scene.line.run("parked", "--wide").stdout))
     assert "being tried now; it counts only if its process dies" in seen[0]
     assert "ProcessEnded" not in seen[0]
+
+
+@pytest.mark.parametrize("attempts", [1, 5])
+def test_a_message_in_hand_under_the_crash_guard_is_no_parked_queue_in_any_figure(
+    scene: Scene, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accounts, "_local", lambda: None)
+    scene.put(0, ago=4_000)
+    scene.consume(lambda _: None, ago=4_000)
+    scene.put(1, ago=3_000)
+    seen: list[Any] = []
+
+    def look(_: Batch) -> None:
+        (line,) = scene.line.json("status")["lines"]
+        (consumer,) = scene.line.json("consumers", "list")
+        warned = [one["text"] for one in scene.line.json("doctor")["findings"] if "parked at" in one["text"]]
+        seen.append((line["parked"], consumer["parked"], warned))
+
+    scene.consume(look, max_attempts=attempts)
+    assert seen == [({}, 0, [])]
 
 
 def test_a_consumer_that_is_parked_is_so_and_not_called_working(scene: Scene) -> None:

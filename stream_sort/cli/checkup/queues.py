@@ -10,6 +10,7 @@ from stream_sort.cli.overview import lag_of
 from stream_sort.cli.reasons import age
 from stream_sort.model.gaps import length
 from stream_sort.model.policy import MAX_GAP
+from stream_sort.model.precaution import is_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,8 +145,12 @@ def _ahead(found: Standings, connection: Connection) -> Iterator[Finding]:
 
 
 def _parked(found: Standings, connection: Connection) -> Iterator[Finding]:
-    kept = [one for rows in found.checkpoints.values() for one in rows.values() if one.parked is not None]
-    each = [_parked_one(one, one.parked, connection) for one in kept if one.parked is not None]
+    kept = [one for rows in found.checkpoints.values() for one in rows.values()]
+    each = [
+        _parked_one(one, one.parked, connection)
+        for one in kept
+        if one.parked is not None and is_trouble(one.parked, found.now)
+    ]
     more = warn(CONSUMERS, f"{len(each):,} are parked in all", connection.command("parked", "list"))
     yield from some_of(each, more if found.checkpoints else None, "nothing is parked")
 
