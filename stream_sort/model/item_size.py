@@ -56,9 +56,9 @@ def _number_size(value: float, path: int, paths: list[int]) -> int:
     text = int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
     if not fits:
         return len(text)
-    digits = text.partition("e")[0].replace(".", "").strip("0")
+    digits = text.partition("e")[0].replace(".", "").lstrip("-").strip("0")
     # Two digits a byte, of which a number may take half a one at either end, and the exponent; a sign is as a digit.
-    return len(digits) // 2 + 2
+    return (len(digits) + (value < 0)) // 2 + 2
 
 
 def _step_size(step: str | int) -> int:

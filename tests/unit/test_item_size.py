@@ -44,6 +44,12 @@ def test_a_small_message_of_many_whole_floats_is_not_refused_as_too_large(client
     assert {type(value) for value in found["p"]} == {float}
 
 
+def test_many_small_negative_floats_are_not_refused_as_too_large() -> None:
+    points = message(0, p=[-0.00012] * 70_000)
+    assert real_size(*encode(points)) < MAX_MESSAGE_BYTES
+    assert check_message(points, KeyNames()).size == item_size(points)
+
+
 def test_a_late_message_of_many_whole_floats_is_kept_beside_its_tombstone(client: Faulty) -> None:
     sorter = StreamSorter(client=client, in_flight=1)
     sorter.skip("q", 0, "r" * 256)
