@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as names
 from stream_sort.aws_lambda.clock import time_left_of
-from stream_sort.aws_lambda.receipts import told
+from stream_sort.aws_lambda.receipts import is_of_one_queue, is_own_fault, told
 from stream_sort.aws_lambda.shapes import Shape, shape_of
 from stream_sort.errors import InvalidInput
 from stream_sort.model.withdrawal import is_kept_aside
@@ -105,12 +105,13 @@ class AdvanceQueues:
                 self._telemetry.count(names.CURSOR_ADVANCED, len(reached.advance))
                 if not reached.complete:
                     self._telemetry.logger.warning("the time was over; a sweep releases the rest", queue=queue)
-            elif reached.retryable:
-                failures[queue] = reached
-                self._telemetry.logger.warning("a queue was not advanced", queue=queue, **told(reached))
-            else:
+            elif is_own_fault(reached) or is_of_one_queue(reached):
                 self._telemetry.count(names.REJECTED)
                 self._telemetry.logger.error("a queue cannot be advanced", queue=queue, **told(reached))
+            else:
+                # Also an unknown code of AWS: nobody else would look for a queue that has no cursor row yet.
+                failures[queue] = reached
+                self._telemetry.logger.warning("a queue was not advanced", queue=queue, **told(reached))
         return failures
 
 

@@ -11,9 +11,9 @@ from stream_sort.aws_lambda import telemetry as names
 from stream_sort.aws_lambda.clock import time_left_of
 from stream_sort.aws_lambda.http_api import answer_request
 from stream_sort.aws_lambda.parcels import RecordParcel, parcels_of
-from stream_sort.aws_lambda.receipts import Receipts, is_own_fault, put, told
+from stream_sort.aws_lambda.receipts import Receipts, is_of_one_queue, is_own_fault, put, told
 from stream_sort.aws_lambda.shapes import Shape, messages_in, shape_of
-from stream_sort.errors import CursorLost, InternalError, InvalidInput, RowDamaged, SequenceConflict, StreamSortError
+from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError
 
 if TYPE_CHECKING:
     from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from stream_sort.sorter import Sorter
 
 MOST_PLACES_LOGGED = 20
-# Errors that somebody must put right first, and that no other queue meets.
-OF_ONE_QUEUE = (CursorLost, RowDamaged, InternalError)
-# So is this answer of a table that has a local index: the queue is full.
-QUEUE_IS_FULL = "ItemCollectionSizeLimitExceededException"
 
 
 class Enqueue:
@@ -108,8 +104,7 @@ class Enqueue:
         """
         if is_own_fault(error):
             return True
-        is_of_one = isinstance(error, OF_ONE_QUEUE) or getattr(error, "code", "") == QUEUE_IS_FULL
-        return self._dead_letters is not None and is_of_one
+        return self._dead_letters is not None and is_of_one_queue(error)
 
     def _set_aside(self, records: dict[str, Any], failures: dict[str, StreamSortError]) -> dict[str, StreamSortError]:
         """Keep records in the dead letters; the errors of those that could not be kept."""

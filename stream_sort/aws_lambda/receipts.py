@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from stream_sort.errors import InvalidInput, SequenceConflict, StoreError, StoreUnavailable, StreamSortError, Trimmed
+from stream_sort.errors import (
+    CursorLost,
+    InternalError,
+    InvalidInput,
+    RowDamaged,
+    SequenceConflict,
+    StoreError,
+    StoreUnavailable,
+    StreamSortError,
+    Trimmed,
+)
 from stream_sort.model.outcomes import PutResult, Status
 
 if TYPE_CHECKING:
@@ -16,6 +26,10 @@ if TYPE_CHECKING:
 
 Outcome = Status | StreamSortError
 LONGEST_CLAIM = 100
+# Errors that somebody must put right first, and that no other queue meets.
+OF_ONE_QUEUE = (CursorLost, RowDamaged, InternalError)
+# So is this answer of a table that has a local index: the queue is full.
+QUEUE_IS_FULL = "ItemCollectionSizeLimitExceededException"
 
 
 class MessagePlace(TypedDict):
@@ -151,3 +165,8 @@ def is_own_fault(error: StreamSortError) -> bool:
     Any other error may be over one day, even one that needs somebody to act first, such as a lost cursor.
     """
     return isinstance(error, InvalidInput | SequenceConflict | Trimmed)
+
+
+def is_of_one_queue(error: StreamSortError) -> bool:
+    """Return True where no retry helps until somebody puts one queue right; no other queue meets the error."""
+    return isinstance(error, OF_ONE_QUEUE) or getattr(error, "code", "") == QUEUE_IS_FULL

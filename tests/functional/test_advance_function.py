@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import InvalidInput, StoreUnavailable, StreamSorter, Sweeper, TableNotFound
+from stream_sort import InvalidInput, StoreError, StoreUnavailable, StreamSorter, Sweeper, TableNotFound
 from stream_sort.aws_lambda.advance import AdvanceQueues
 from tests.functional.conftest import TUNING, LittleTime
 
@@ -141,6 +142,23 @@ def test_i7_a_queue_that_no_retry_will_advance_does_not_hold_the_shard(
     assert sorter.position("good") == 0
     assert told.metrics() == {"Rejected": 1, "CursorAdvanced": 1}
     assert [(record["queue"], record["error"]) for record in told.logs(logging.ERROR)] == [("lost", "CursorLost")]
+
+
+def test_a_code_that_nobody_knows_does_not_leave_a_new_queue_without_a_row(
+    advance: Any, dynamo: Table, sorter: StreamSorter, told: Told
+) -> None:
+    def refuse(**_: Any) -> Any:
+        body = {"Error": {"Code": "KMSDisabledException", "Message": "the key is disabled"}}
+        return SimpleNamespace(status_code=400), body | {"ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    write(dynamo, "new", 0)
+    dynamo.client.meta.events.register("before-call.dynamodb.PutItem", refuse)
+    with pytest.raises(StoreError, match="KMSDisabledException"):
+        advance(stream("new"))
+    assert told.metrics() == {}
+    dynamo.client.meta.events.unregister("before-call.dynamodb.PutItem", refuse)
+    assert advance(stream("new")) == {"batchItemFailures": []}
+    assert sorter.position("new") == 0
 
 
 @pytest.mark.parametrize("number", ["1.5", "-0.5", "1E-3"])
