@@ -157,3 +157,13 @@ def test_a_stray_is_withdrawn_although_a_message_beside_it_cannot_be_read(client
     with pytest.raises(NotWithdrawn) as refused:
         scene.sorter.withdraw("a", 8, reason="a time")
     assert refused.value.lowest == 7
+
+
+def test_a_stray_that_cannot_be_read_stays_in_its_slot_until_it_is_mended(client: Faulty, sorter: StreamSorter) -> None:
+    put(sorter, "a", 0, 8)
+    change(client, "a", 8, "SET #types = :v", v={"S": "no JSON"})
+    with pytest.raises(RowDamaged, match="delete the attribute"):
+        sorter.withdraw("a", 8, reason="a time")
+    assert sorter.withdrawn("a") == []
+    change(client, "a", 8, "REMOVE #types")
+    assert sorter.withdraw("a", 8, reason="a time").number == 1

@@ -42,8 +42,10 @@ class DynamoWithdrawalStore:
         if slot is None or tables.SKIPPED in slot:
             return None
         kept = self._record(wanted, slot)
+        # Before anything is done: a message that cannot be read is mended where it stands, or left there.
+        done = self._withdrawal(wanted.queue, kept)
         actions = [self._count(cursor, wanted), self._no_predecessor(wanted), self._empty(key, slot), self._keep(kept)]
-        return None if self._transact(actions).refused else self._withdrawal(wanted.queue, kept)
+        return None if self._transact(actions).refused else done
 
     def page(self, queue: str, after: int, limit: int) -> Sequence[Withdrawal]:
         """See WithdrawalStore."""
