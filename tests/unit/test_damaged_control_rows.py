@@ -10,6 +10,9 @@ from moto import mock_aws
 
 from stream_sort import OrderedConsumer, RowDamaged, StreamSorter, Sweeper
 from stream_sort.model.consumption import Wake
+from stream_sort.replay.audit.findings import findings_of
+from stream_sort.replay.audit.queues import QueueAudit
+from stream_sort.replay.audit.standing import StandingReader
 from stream_sort.stores.dynamodb.control_rows import BOOKMARK, CONSUMERS, SWEEP, key_of, place_of
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep.lag_watch import LagWatch
@@ -133,6 +136,32 @@ def test_who_decides_by_a_damaged_row_is_told(bench: Bench) -> None:
         bench.consumer.checkpoint("p")
     read = bench.control.readable_checkpoints("billing", ["a", "p", "none"])
     assert ([*read.rows], [*read.damaged]) == (["a"], ["p"])
+
+
+def test_a_damaged_checkpoint_is_a_finding_of_its_queue_and_keeps_no_other_from_being_audited(bench: Bench) -> None:
+    bench.damage("p")
+    reader, queues = StandingReader(bench.sorter, "Control", sleep=lambda _: None), dict[str, Any]()
+    reader.join(queues, reader.cursors(None))
+    assert {name: audit.lag() for name, audit in queues.items()} == {"a": {"billing": 1}, "b": {"billing": 1}, "p": {}}
+    (finding,) = [one for audit in queues.values() for one in findings_of(audit) if one.kind == "failed"]
+    assert (finding.queue, "without version" in finding.detail) == ("p", True)
+
+
+def test_a_damaged_registration_is_told_by_an_audit_and_keeps_no_other_consumer_from_it(
+    bench: Bench, half_a_consumer: str
+) -> None:
+    reader, queues = StandingReader(bench.sorter, "Control", sleep=lambda _: None), dict[str, Any]()
+    (finding,) = reader.join(queues, reader.cursors(None))
+    assert (finding.queue, finding.kind) == (f"(consumer {half_a_consumer})", "failed")
+    assert (queues["a"].lag(), len(queues)) == ({"billing": 1}, 3)
+
+
+def test_a_damaged_cursor_row_of_a_queue_that_is_named_keeps_no_other_from_being_audited(bench: Bench) -> None:
+    row = {"queue": {"S": "b"}, "seq": {"S": "none"}}
+    bench.client.put_item(TableName="Cursor", Item=row)
+    reader, queues = StandingReader(bench.sorter, "Control", sleep=lambda _: None), {"b": QueueAudit("b", [(0, 1)])}
+    reader.join(queues, reader.cursors(("a", "b")))
+    assert {name: bool(audit.error) for name, audit in queues.items()} == {"a": False, "b": True}
 
 
 @pytest.mark.parametrize("place", [{"S": "not json"}, {"S": "[" * 100_000}, {"N": "7"}, {"NULL": True}])

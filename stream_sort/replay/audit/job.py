@@ -126,8 +126,8 @@ class _Audit:
         _add_no_slot(queues, survey.no_slot)
         for name, error in survey.failed.items():
             queues.setdefault(name, QueueAudit(name)).error = error
-        standing.join(queues, cursors)
-        return queues, self._repaired(standing, queues) if options.repair else []
+        findings = standing.join(queues, cursors)
+        return queues, findings + (self._repaired(standing, queues) if options.repair else [])
 
     def _repaired(self, standing: StandingReader, queues: dict[str, QueueAudit]) -> list[AuditFinding]:
         """What was found stuck, and is no more."""

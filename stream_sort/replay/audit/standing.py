@@ -16,11 +16,13 @@ from stream_sort.errors import CursorLost, QueueNotFound, StoreMisconfigured, na
 from stream_sort.model.consumption import first_checkpoint
 from stream_sort.model.records import Cursor
 from stream_sort.release.lost_cursor import find_row
+from stream_sort.replay.audit.findings import AuditFinding
 from stream_sort.replay.audit.queues import QueueAudit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from stream_sort.model.consumption import Subscription
     from stream_sort.ports import ControlStore
     from stream_sort.sorter import Sorter
 
@@ -41,11 +43,10 @@ class StandingReader:
     sleep: Callable[[float], None] = time.sleep
 
     def cursors(self, queues: tuple[str, ...] | None) -> dict[str, Cursor]:
-        """The cursor rows of all queues, or of those named."""
+        """The cursor rows of all queues, or of those named; one that cannot be read is looked at again by itself."""
         store = self.sorter.stores.cursors
         if queues is not None:
-            found = _each(store.get, queues)
-            return {cursor.queue: cursor for cursor in found if cursor is not None}
+            return {cursor.queue: cursor for cursor in store.rows_of(queues).rows}
         rows: dict[str, Cursor] = {}
         page = store.rows()
         while True:
@@ -54,13 +55,21 @@ class StandingReader:
                 return rows
             page = store.rows(page.next)
 
-    def join(self, queues: dict[str, QueueAudit], cursors: Mapping[str, Cursor]) -> None:
-        """Add to what is stored where the cursors were before it was looked at, and where consumers are."""
+    def join(self, queues: dict[str, QueueAudit], cursors: Mapping[str, Cursor]) -> list[AuditFinding]:
+        """Add to what is stored where the cursors were before it was looked at, and where consumers are.
+
+        Return a finding for each consumer whose registration cannot be read: it is left out.
+        """
         for name, cursor in cursors.items():
             _set(queues.setdefault(name, QueueAudit(name)), cursor)
         self._look_again(queues)
-        if self.control_table:
-            self._add_consumers(queues, cursors, self.sorter.stores.control(self.control_table))
+        if not self.control_table:
+            return []
+        control = self.sorter.stores.control(self.control_table)
+        known = control.readable_consumers()
+        for consumer in known.active():
+            self._add_consumer(consumer, queues, cursors, control)
+        return [AuditFinding(f"(consumer {name})", "failed", 1, detail=str(why)) for name, why in known.damaged.items()]
 
     def repair(self, stuck: Sequence[QueueAudit]) -> dict[str, str]:
         """Advance queues; says what could not be done, by queue."""
@@ -114,18 +123,25 @@ class StandingReader:
             return str(named_error(audit.queue, error))
         return ""
 
-    def _add_consumers(
-        self, queues: Mapping[str, QueueAudit], cursors: Mapping[str, Cursor], control: ControlStore
+    def _add_consumer(
+        self,
+        consumer: Subscription,
+        queues: Mapping[str, QueueAudit],
+        cursors: Mapping[str, Cursor],
+        control: ControlStore,
     ) -> None:
-        for consumer in control.consumers():
-            rows = control.checkpoints(consumer.name, list(cursors))
-            for name, cursor in cursors.items():
-                row = rows.get(name)
-                seq = first_checkpoint(consumer.start, cursor) if row is None else row.seq
-                # The position was read first; it may have moved on, and the consumer with it.
-                if seq > cursor.position and (row is None or self._has_reached(queues[name], seq)):
-                    seq = cursor.position
-                queues[name].checkpoints[consumer.name] = seq
+        found = control.readable_checkpoints(consumer.name, list(cursors))
+        for name, error in found.damaged.items():
+            queues[name].error = queues[name].error or str(error)
+        for name, cursor in cursors.items():
+            if name in found.damaged:
+                continue
+            row = found.rows.get(name)
+            seq = first_checkpoint(consumer.start, cursor) if row is None else row.seq
+            # The position was read first; it may have moved on, and the consumer with it.
+            if seq > cursor.position and (row is None or self._has_reached(queues[name], seq)):
+                seq = cursor.position
+            queues[name].checkpoints[consumer.name] = seq
 
     def _has_reached(self, audit: QueueAudit, seq: int) -> bool:
         """Whether the position is at a seq by now, or nobody can tell."""
