@@ -20,6 +20,7 @@ from stream_sort.model.consumption import EARLIEST, LATEST
 from stream_sort.model.precaution import is_trouble
 
 if TYPE_CHECKING:
+    from stream_sort.errors import StreamSortError
     from stream_sort.model.consumption import Reset, Subscription
     from stream_sort.model.records import Cursor
 
@@ -74,18 +75,19 @@ def list_consumers(connection: Connection, *, retired: Retired = False, as_json:
     rows = list(cursor_rows(connection.sorter))
     control = connection.sorter.stores.control(connection.control_table)
     found = control.readable_consumers()
+    left_out = {f"consumer {name}": error for name, error in found.damaged.items()}
     named = sorted(found.rows.values(), key=lambda one: (one.is_retired, one.name))
-    readers = [_reader(connection, one, rows) for one in named if retired or not one.is_retired]
-    for name, error in found.damaged.items():
-        fail(f"consumer {name} is left out: {error}")
+    readers = [_reader(connection, one, rows, left_out) for one in named if retired or not one.is_retired]
+    for what, error in left_out.items():
+        fail(f"{what} is left out: {error}")
     if as_json:
         print_json(readers)
     elif readers:
         columns = ("consumer", "start", "registered", "queues", "behind", "lag", "parked", "dead", "last commit")
         show_table(columns, map(_cells, readers))
-    elif not found.damaged:
+    elif not left_out:
         say("no consumer is registered; each is when it first runs")
-    if found.damaged:
+    if left_out:
         raise typer.Exit(FAILED)
 
 
@@ -160,7 +162,7 @@ def retire(
     found = known.named(name)
     if found is None:
         raise ConsumerNotFound(name, [one.name for one in known.active()], retired=name in known.rows)
-    there = _reader(connection, found, list(cursor_rows(connection.sorter)))
+    there = _reader(connection, found, list(cursor_rows(connection.sorter)), {})
     lags = f"it lags by {counted(there.lag, 'message')} in {counted(there.behind, 'queue')}" if there.lag else "no lag"
     confirm(f"Retire consumer {name} ({lags}): nothing waits for it any more.", yes)
     connection.consumer(name).retire()
@@ -203,10 +205,15 @@ def trim(  # noqa: PLR0913  # each is an option
         say(f"queue {queue}: {counted(deleted, 'message')} deleted")
 
 
-def _reader(connection: Connection, one: Subscription, rows: list[Cursor]) -> ConsumerSummary:
+def _reader(
+    connection: Connection, one: Subscription, rows: list[Cursor], left_out: dict[str, StreamSortError]
+) -> ConsumerSummary:
+    """Sum up one consumer; queues whose checkpoints cannot be read are noted in `left_out`, with the error."""
     control = connection.sorter.stores.control(connection.control_table)
-    there = control.checkpoints(one.name, [row.queue for row in rows]) if rows else {}
-    lags = [lag_of(row, one, there.get(row.queue)) for row in rows]
+    found = control.readable_checkpoints(one.name, [row.queue for row in rows])
+    left_out |= {f"queue {queue} of consumer {one.name}": error for queue, error in found.damaged.items()}
+    there = found.rows
+    lags = [lag_of(row, one, there.get(row.queue)) for row in rows if row.queue not in found.damaged]
     now = connection.sorter.clock()
     return ConsumerSummary(
         consumer=one.name,

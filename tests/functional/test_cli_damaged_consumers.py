@@ -71,3 +71,19 @@ def test_its_next_run_registers_a_consumer_again_whose_row_was_deleted(desk: Ope
     dynamo.client.delete_item(TableName="Control", Key=key)
     desk.hire("park", "search").catch_up("ada")
     assert json.loads(desk.run("status", "--json").stdout)["lines"][0]["lag"] == {"billing": 0, "search": 0}
+
+
+def test_a_checkpoint_that_cannot_be_read_keeps_no_consumer_from_being_listed_and_retired(
+    sorter: StreamSorter, dynamo: Table
+) -> None:
+    desk = OperatorDesk(sorter)
+    for queue in ("ada", "bob"):
+        desk.put(queue, 0)
+        desk.deliver(queue)
+    key = {"pk": {"S": "billing#ada"}, "sk": {"S": "checkpoint"}}
+    dynamo.client.put_item(TableName="Control", Item=key)
+    done = desk.run("consumers", "list", "--json")
+    (billing,) = json.loads(done.stdout)
+    assert (done.exit_code, billing["consumer"], billing["lag"]) == (1, "billing", 0)
+    assert "queue ada of consumer billing is left out: " in done.stderr
+    assert desk.run("consumers", "retire", "billing", "--yes").stdout == "retired: billing\n"
