@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.audit.findings import AuditFinding
 from stream_sort.replay.audit.queues import QueueAudit
 from stream_sort.replay.audit.report import TOLD, AuditReport
+from stream_sort.replay.files.storage import Storage
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def text_of(*findings: AuditFinding) -> str:
@@ -31,3 +40,13 @@ def test_of_many_findings_the_worst_are_told_and_where_the_others_are() -> None:
 
 def test_what_was_repaired_needs_nothing_more() -> None:
     assert "queue 'ada': stuck" not in text_of(AuditFinding("ada", "stuck", 1, detail="advanced to 7", repaired=True))
+
+
+def test_the_longest_gap_there_can_be_ends_no_detail(tmp_path: Path) -> None:
+    queues = [QueueAudit("long", [(MAX_SEQ, MAX_SEQ)], rows=1, position=-2, first_seq=-1), QueueAudit("q")]
+    AuditReport("tables", queues, []).write_detail(Storage(str(tmp_path)), "parquet")
+    rows = pq.read_table(tmp_path).to_pylist()
+    assert [(row["queue"], row["missing"], row["gaps"]) for row in rows] == [
+        ("long", MAX_SEQ, [{"first": -1, "last": MAX_SEQ - 1}]),
+        ("q", 0, []),
+    ]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stream_sort.formats.columns import PIPE_WIDTH
+from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.audit.findings import KINDS
 from stream_sort.replay.jobs.report import JobReport
 
@@ -175,7 +176,8 @@ def _detail(queue: QueueAudit, kinds: Sequence[str]) -> dict[str, Any]:
 
 def _parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
     sink = BytesIO()
-    held = [{**row, "lag": list(row["lag"].items())} for row in rows]
+    # A gap may be longer than the column can tell; `gaps` has its ends.
+    held = [{**row, "lag": list(row["lag"].items()), "missing": min(row["missing"], MAX_SEQ)} for row in rows]
     pq.write_table(pa.Table.from_pylist(held, schema=DETAIL), sink, compression="zstd")
     return sink.getvalue()
 
