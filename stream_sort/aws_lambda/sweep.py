@@ -38,11 +38,17 @@ class SweepStep:
     def __call__(self, event: Any, context: Any) -> dict[str, Any]:
         """Handle one event; raises only when all is done that could be, and its figures are published."""
         with self._telemetry.invocation(context):
-            errors = self._try_register()
+            errors: list[Exception] = []
+
+            def publish(done: Sweep) -> None:
+                self._publish(done)
+                # A first pass over very many queues may take all the time there is.
+                errors.extend(self._try_register())
+
             whole = isinstance(event, dict) and event.get("all") is True
             sweep = self._sweeper.sweep_all if whole else self._sweeper.sweep
             try:
-                done = sweep(time_left=time_left_of(context), on_figures=self._publish)
+                done = sweep(time_left=time_left_of(context), on_figures=publish)
             except Exception:
                 # The queues could not be listed; how consumers stand was seen all the same.
                 self._measure_consumers()

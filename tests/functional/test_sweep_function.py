@@ -220,6 +220,23 @@ def test_what_fails_beside_the_queues_loses_no_gap_policy_and_no_figure(
     assert ("ConsumerLag" in figures) is (part == "register"), "a figure that nobody measured is none"
 
 
+def test_a_first_pass_over_very_many_queues_that_outlasts_the_sweep_loses_no_gap_policy_and_no_figure(
+    sorter: StreamSorter, sample: Any, context: Context, told: Told
+) -> None:
+    sorter.put({"queue": "q", "seq": 1})
+    sorter.set_policy("q", skip_after=0)
+    app = load()
+
+    def outlast() -> None:
+        raise KeyboardInterrupt("Lambda ends the process")
+
+    app.handler._register = outlast
+    with pytest.raises(KeyboardInterrupt):
+        app.handler(sample("sweep_schedule"), context)
+    assert sorter.position("q") == 1
+    assert told.metrics()["GapsGivenUp"] == 1
+
+
 def test_the_figures_are_published_before_anybody_is_woken(
     sorter: StreamSorter, sample: Any, context: Context, told: Told
 ) -> None:
