@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.cli.overview import consumers_of, lag_of
+from stream_sort.errors import RowDamaged
 from stream_sort.model.precaution import is_in_hand
 from stream_sort.model.records import Cursor
 from stream_sort.upkeep.lag_finder import PATIENCE
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 
     from stream_sort.cli.connection import Connection
     from stream_sort.errors import StreamSortError
-    from stream_sort.model.consumption import Checkpoint, DeadLetter, Parked
+    from stream_sort.model.consumption import Checkpoint, DeadLetter, Parked, Subscription
     from stream_sort.model.outcomes import QueueState
+    from stream_sort.ports import ControlStore
     from stream_sort.sorter import Sorter
 
 UP_TO_DATE, WORKING, WOKEN, STUCK, PARKED = "up to date", "working", "woken", "stuck", "parked"
@@ -49,35 +51,42 @@ def readers_of(
 ) -> Iterator[QueueReader]:
     """Look at each consumer of a queue, by name; one more read for each that is behind.
 
-    Those whose registrations cannot be read are noted in `unreadable`.
+    Those whose rows cannot be read are noted in `unreadable`.
     """
     if connection.control is None:
         return
     sorter = connection.sorter
     control = sorter.stores.control(connection.control)
     for consumer in consumers_of(control, unreadable):
-        standing = control.standing(consumer.name, state.queue)
-        row = standing.cursor or Cursor(state.queue, state.position, state.first_seq)
-        there = standing.checkpoint
-        lag = lag_of(row, consumer, there)
-        due = row.position - lag + 1 if lag else None
-        since = None if due is None else _came_at(sorter, row, due)
-        at = None if there is None else there.committed_at
-        # The row of a consumer that begins has the time at which it was made.
-        began_at, committed_at = (at, None) if there is not None and there.version == 0 else (None, at)
-        yield QueueReader(
-            consumer.name,
-            None if there is None else there.seq,
-            lag,
-            None if there is None else there.parked,
-            control.dead_letters_of(consumer.name, state.queue),
-            control.dead_letters_of(consumer.name, state.queue, discarded=True),
-            _state(there, since, sorter.clock()),
-            committed_at,
-            due,
-            since,
-            began_at,
-        )
+        try:
+            yield _reader(sorter, control, consumer, state)
+        except RowDamaged as error:
+            unreadable[consumer.name] = error
+
+
+def _reader(sorter: Sorter, control: ControlStore, consumer: Subscription, state: QueueState) -> QueueReader:
+    standing = control.standing(consumer.name, state.queue)
+    row = standing.cursor or Cursor(state.queue, state.position, state.first_seq)
+    there = standing.checkpoint
+    lag = lag_of(row, consumer, there)
+    due = row.position - lag + 1 if lag else None
+    since = None if due is None else _came_at(sorter, row, due)
+    at = None if there is None else there.committed_at
+    # The row of a consumer that begins has the time at which it was made.
+    began_at, committed_at = (at, None) if there is not None and there.version == 0 else (None, at)
+    return QueueReader(
+        consumer.name,
+        None if there is None else there.seq,
+        lag,
+        None if there is None else there.parked,
+        control.dead_letters_of(consumer.name, state.queue),
+        control.dead_letters_of(consumer.name, state.queue, discarded=True),
+        _state(there, since, sorter.clock()),
+        committed_at,
+        due,
+        since,
+        began_at,
+    )
 
 
 def _state(there: Checkpoint | None, due_since: float | None, now: float) -> str:

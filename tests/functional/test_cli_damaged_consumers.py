@@ -87,3 +87,19 @@ def test_a_checkpoint_that_cannot_be_read_keeps_no_consumer_from_being_listed_an
     assert (done.exit_code, billing["consumer"], billing["lag"]) == (1, "billing", 0)
     assert "queue ada of consumer billing is left out: " in done.stderr
     assert desk.run("consumers", "retire", "billing", "--yes").stdout == "retired: billing\n"
+
+
+def test_explain_tells_of_the_queue_and_all_others_where_a_checkpoint_cannot_be_read(
+    sorter: StreamSorter, dynamo: Table
+) -> None:
+    desk = OperatorDesk(sorter)
+    desk.put("ada", 0)
+    desk.deliver("ada")
+    desk.hire("park", "search").catch_up("ada")
+    key = {"pk": {"S": "billing#ada"}, "sk": {"S": "checkpoint"}}
+    dynamo.client.put_item(TableName="Control", Item=key)
+    done = desk.run("explain", "ada")
+    assert done.exit_code == 0, done.output
+    assert "Nothing waits: all that is stored is released." in done.stdout
+    assert "Consumer 'billing' could not be looked at: " in done.stdout
+    assert "Consumer 'search' has done all through seq 0; nothing is due." in done.stdout
