@@ -1,4 +1,4 @@
-"""`stream-sort cost`: what a load will cost, before it comes. Asks nobody: it is the formula of COST.md."""
+"""`stream-sort cost`: what a load will cost, before it comes. Asks nobody: it is the formula of docs/cost.md."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def cost(  # noqa: PLR0913  # each is an option
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help='Other prices, as JSON: {"NAME": USD}.')] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a load asks of DynamoDB, step by step, and what a month of it costs. COST.md has the formula.
+    """Say what a load asks of DynamoDB, step by step, and what a month of it costs. docs/cost.md has the formula.
 
     Example: stream-sort cost --messages 10M --batch 100 --size 300
     """

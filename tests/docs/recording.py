@@ -1,4 +1,4 @@
-"""`make recording`: real commands on the local stack, in a terminal of their own, recorded as demo.svg for README.
+"""`make recording`: real commands on the local stack, in a terminal of their own, recorded as docs/demo.svg for README.
 
 Nothing in it is made up but the typing; pauses are cut short, and the folder of the checkout is shown as ~/stream_sort.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-TARGET = ROOT / "demo.svg"
+TARGET = ROOT / "docs" / "demo.svg"
 TITLE = "stream-sort: messages go in shuffled, a queue is stuck, why it is, and how it is freed"
 PROMPT = "\x1b[1;32m$\x1b[0m "
 MISSING, LENGTH = 217, 500

@@ -1,4 +1,4 @@
-"""COMPARISON.md claims nothing of other tools without a source, and every source is named once."""
+"""docs/comparison.md claims nothing of other tools without a source, and every source is named once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TEXT, LISTED = (ROOT / "COMPARISON.md").read_text().split("## Sources")
+TEXT, LISTED = (ROOT / "docs" / "comparison.md").read_text().split("## Sources")
 SOURCES = re.findall(r"^(\d+)\. \[([^\]]+)\]\((https://\S+)\)$", LISTED, re.MULTILINE)
 CITED = re.compile(r"\[(\d+)\](?!\()")
 OTHERS = ["SQS FIFO", "Kinesis Data Streams", "Kafka", "Camel's", "Spring Integration's", "Powertools"]
@@ -43,5 +43,5 @@ def test_the_sources_are_numbered_and_all_of_them_are_cited() -> None:
 
 def test_every_link_of_the_page_leads_somewhere() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", TEXT)
-    assert "COST.md" in links
-    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+    assert "cost.md" in links
+    assert [link for link in links if "://" not in link and not (ROOT / "docs" / link).exists()] == []

@@ -1,4 +1,4 @@
-"""The figures of COST.md are those of the command: its example, its tables, its formulas, its prices."""
+"""The figures of docs/cost.md are those of the command: its example, its tables, its formulas, its prices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stream_sort.cli.costing.work import Work, read_units
 from tests.functional.command_line import Line
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "COST.md").read_text()
+TEXT = (ROOT / "docs" / "cost.md").read_text()
 LOADS = re.findall(r"^\| ([^|]+) \| `(--[^`]+)` \| (.+) \|$", TEXT, re.MULTILINE)
 # So many messages that sweeps do not show.
 MANY = 1e12
@@ -45,7 +45,7 @@ def test_the_example_prints_what_the_page_shows() -> None:
 def test_the_code_of_the_page_runs() -> None:
     (block,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     found: dict[str, Any] = {}
-    exec(compile(block, "COST.md", "exec"), found)
+    exec(compile(block, "docs/cost.md", "exec"), found)
     steps = monthly(Load(MANY, found["batch"], found["size"]))
     whole = (steps["enqueue"] + steps["advance"] + steps["process"]) * (1 / MANY)
     assert numbers(whole) == pytest.approx((found["requests"], found["write_units"], found["read_units"]))
@@ -54,8 +54,8 @@ def test_the_code_of_the_page_runs() -> None:
 
 def test_every_link_of_the_page_leads_somewhere() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", TEXT)
-    assert "COMPARISON.md" in links
-    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+    assert "comparison.md" in links
+    assert [link for link in links if "://" not in link and not (ROOT / "docs" / link).exists()] == []
 
 
 @pytest.mark.parametrize(("name", "options", "figures"), LOADS)

@@ -66,7 +66,7 @@ def test_the_recording_tells_the_whole_story_and_nothing_of_the_machine(picture:
 
 def test_readme_shows_it_near_the_top() -> None:
     readme = (recording.ROOT / "README.md").read_text()
-    assert 0 < readme.index("(demo.svg)") < readme.index("\n## ")
+    assert 0 < readme.index("(docs/demo.svg)") < readme.index("\n## ")
 
 
 def test_a_line_that_is_written_over_is_shown_until_then_and_the_page_follows_the_cursor() -> None:

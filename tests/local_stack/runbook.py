@@ -1,4 +1,4 @@
-"""RUNBOOK.md as a program: its sections, the commands each gives, and what it says they print."""
+"""docs/operate.md as a program: its sections, the commands each gives, and what it says they print."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stream_sort.local.tools import environment, tool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = Path(__file__).parents[2] / "RUNBOOK.md"
+PAGE = Path(__file__).parents[2] / "docs" / "operate.md"
 AWS = "awscli==1.46.2"
 STEPS = ("Look", "Free it", "Prove it")
 SECTION = re.compile(r"^## \d+\. (.+)$", re.MULTILINE)

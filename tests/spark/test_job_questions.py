@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stream_sort import StreamSorter
     from stream_sort.replay.access import TableAccess
 
-RUNBOOK = Path(__file__).parents[2] / "RUNBOOK.md"
+RUNBOOK = Path(__file__).parents[2] / "docs" / "operate.md"
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """What a load asks of DynamoDB, as a formula: requests, write units and read units of every step. Pure: knows no price.
 
-COST.md says it in words, and a test holds it against what is measured. It counts one writer that remembers its queues.
+docs/cost.md says it in words, and a test holds it against what is measured. It counts one writer that remembers its
+queues.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RUNBOOK.md is whole: thirteen symptoms, every step, names that exist. Its commands run in tests/local_stack."""
+"""docs/operate.md is whole: thirteen symptoms, every step, names that exist. Its commands run in tests/local_stack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_page_has_thirteen_symptoms() -> None:
 
 def test_an_alarm_that_names_a_section_means_the_one_that_names_the_alarm() -> None:
     template = (ROOT / "template.yaml").read_text()
-    told = re.findall(r"^  (\w+Alarm):\n(?:(?!^  \w).*\n)*?.*RUNBOOK,\s+section\s+(\d+)", template, re.MULTILINE)
+    told = re.findall(r"^  (\w+Alarm):\n(?:(?!^  \w).*\n)*?.*docs/operate\.md,\s+section\s+(\d+)", template, re.MULTILINE)
     assert told
     for alarm, number in told:
         assert alarm in SECTIONS[int(number) - 1].text, alarm

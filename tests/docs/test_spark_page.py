@@ -1,4 +1,4 @@
-"""What spark/README.md says is so: its commands are understood by the jobs, its tables are those of the code."""
+"""What docs/spark.md says is so: its commands are understood by the jobs, its tables are those of the code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.jobs.options import JobParser
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "spark" / "README.md").read_text()
+TEXT = (ROOT / "docs" / "spark.md").read_text()
 PARSERS: dict[str, Callable[[], JobParser]] = {
     "backfill": backfill_options.backfill_parser,
     "audit": audit_options.audit_parser,
@@ -118,7 +118,7 @@ def test_the_exit_codes_are_those_of_the_code() -> None:
 
 def test_the_python_of_the_document_compiles_and_names_options_that_exist() -> None:
     code = "\n".join(blocks("python"))
-    compile(code, "spark/README.md", "exec")
+    compile(code, "docs/spark.md", "exec")
     spark_own = {"checkpointLocation", "path"}
     assert set(re.findall(r'\.option\("(\w+)"', code)) - spark_own <= set(options.KNOWN)
 
@@ -126,9 +126,9 @@ def test_the_python_of_the_document_compiles_and_names_options_that_exist() -> N
 def test_every_link_of_the_document_leads_somewhere() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", TEXT) if "://" not in link]
     assert links
-    assert [link for link in links if not (ROOT / "spark" / link).exists()] == []
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "spark").glob("*.py")))
 def test_every_script_is_in_the_document(script: str) -> None:
-    assert f"[{script}]({script})" in TEXT
+    assert f"`spark/{script}`" in TEXT
