@@ -1,7 +1,8 @@
 """What a terminal showed, and when, as one SVG that plays it: text, colours, CSS; no script, nothing from elsewhere.
 
 The screen is as long as all that was written. Each version of a line is shown from when it was written until it was
-written over, and the page moves up as the last line does.
+written over, and the page moves up as the last line does. A poster covers the screen until the film begins; where
+nothing is animated, it is all that is seen.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import escape
 
 import pyte
+
+from tests.docs.poster import draw_poster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,8 +119,8 @@ def _runs(screen: pyte.Screen, row: int) -> tuple[Run, ...]:
     return tuple(found)
 
 
-def draw(film: Film, title: str) -> str:
-    """The film as SVG."""
+def draw(film: Film, title: str, opening: float) -> str:
+    """The film as SVG, behind a poster that is taken away after so many seconds."""
     width, height = round(COLUMNS * CHARACTER + 2 * MARGIN), ROWS * LINE + 2 * MARGIN + BAR
     times = sorted({(one.since, one.until) for one in film.versions}, key=lambda pair: (pair[0], pair[1] or 0))
     names = {pair: f"t{number}" for number, pair in enumerate(times)}
@@ -129,8 +132,9 @@ def draw(film: Film, title: str) -> str:
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">
 <title>{escape(title)}</title>
 <style>
-text{{font:14px {FONT};white-space:pre}}.b{{font-weight:bold}}
+text{{font:14px {FONT};white-space:pre}}.b{{font-weight:bold}}text.h{{font-size:17px;font-weight:bold}}
 {_styles(film, names)}
+{_opening(opening, film.seconds)}
 @media (prefers-reduced-motion:reduce){{*{{animation:none!important}}}}
 </style>
 <clipPath id="page"><rect width="{width}" height="{ROWS * LINE + 4}"/></clipPath>
@@ -139,6 +143,7 @@ text{{font:14px {FONT};white-space:pre}}.b{{font-weight:bold}}
 {lines}
 <rect id="cursor" width="{CHARACTER}" height="{LINE}" opacity="0.5"/>
 </g></g>
+{draw_poster(width, BAR, height)}
 </svg>
 """
 
@@ -152,6 +157,12 @@ def _styles(film: Film, names: dict[tuple[float, float | None], str]) -> str:
     rules += _moving("scroll", [(at, 0, -moved) for at, moved in film.moves], film.seconds)
     rules += _moving("cursor", film.cursor, film.seconds)
     return "\n".join(rules)
+
+
+def _opening(opening: float, seconds: float) -> str:
+    """The poster is there when nothing is animated, and for so many seconds at the beginning of each round."""
+    frames = f"0%{{visibility:visible}}{_percent(opening, seconds)}{{visibility:hidden}}"
+    return f"@keyframes poster{{{frames}}}\n#poster{{animation:poster {seconds:.2f}s step-end infinite}}"
 
 
 def _moving(name: str, places: list[tuple[float, int, int]], seconds: float) -> list[str]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "docs" / "demo.svg"
-TITLE = "stream-sort: messages go in shuffled, a queue is stuck, why it is, and how it is freed"
+TITLE = "stream-sort: messages go in shuffled and come out in order; a queue is stuck, why it is, and how it is freed"
 PROMPT = "\x1b[1;32m$\x1b[0m "
 MISSING, LENGTH = 217, 500
 COMMANDS = (
@@ -44,6 +44,8 @@ COMMANDS = (
     "stream-sort status --deep",
     "stream-sort local down",
 )
+# How long the poster is shown before the first command is typed.
+OPENING = 5.0
 A_KEY, LONGEST_PAUSE, TO_READ, AT_THE_END = 0.12, 0.7, 2.2, 5.0
 KEYS_AT_ONCE = 3
 # What comes within so short a time is seen at once.
@@ -60,7 +62,7 @@ def main() -> None:
             film = develop(_merged(_session(Path(folder))), AT_THE_END)
         finally:
             LocalStack.take_down()
-    TARGET.write_text(draw(film, TITLE), encoding="utf-8")
+    TARGET.write_text(draw(film, TITLE, OPENING), encoding="utf-8")
     sys.stdout.write(f"{TARGET.name}: {film.seconds:.0f} s, {TARGET.stat().st_size // 1024} KB\n")
 
 
@@ -79,7 +81,7 @@ def _write_messages(file: Path) -> None:
 
 def _session(folder: Path) -> Iterator[Written]:
     """All commands, one after the other, as a terminal gets them."""
-    now = 0.5
+    now = OPENING + 0.5
     for command in COMMANDS:
         yield Written(now, PROMPT)
         now += 0.6

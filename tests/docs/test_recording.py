@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.docs import recording
-from tests.docs.animation import ROWS, Film, Version, Written, develop, draw
+from tests.docs.animation import BAR, ROWS, Film, Version, Written, develop, draw
+from tests.docs.poster import ARRIVALS, draw_poster, lanes
 from tests.functional.command_line import Line
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -64,6 +65,35 @@ def test_the_recording_tells_the_whole_story_and_nothing_of_the_machine(picture:
     assert str(recording.ROOT) not in text
 
 
+def test_the_first_frame_shows_what_goes_in_shuffled_and_what_comes_out_in_order(picture: str) -> None:
+    ada, bob = lanes()
+    assert [seq for queue, seq in ARRIVALS if queue == "ada"] == [2, 0, 0, 3, 1]
+    assert (ada.released, ada.waiting) == ([0, 1, 2, 3], [])
+    assert (bob.released, bob.missing, bob.waiting) == ([0], [1], [2])
+    *_, poster = ET.fromstring(picture)
+    shown = [text.text for text in poster.iter(f"{SVG}text")]
+    assert poster.get("id") == "poster", "it covers all else"
+    assert ET.tostring(poster, encoding="unicode").strip() == ET.tostring(drawn_poster(), encoding="unicode")
+    assert [text for text in shown if re.fullmatch(r"ada \d", text or "")] == [
+        *(f"{queue} {seq}" for queue, seq in ARRIVALS if queue == "ada"),
+        *(f"ada {seq}" for seq in ada.released),
+    ]
+
+
+def drawn_poster() -> ET.Element:
+    width, height = (int(size) for size in re.findall(r'(?:width|height)="(\d+)"', recording.TARGET.read_text())[:2])
+    return ET.fromstring(draw_poster(width, BAR, height).replace("<g ", f'<g xmlns="{SVG.strip("{}")}" ', 1))
+
+
+def test_the_poster_is_there_when_nothing_is_animated_and_gone_when_the_film_begins(picture: str) -> None:
+    (rule,) = re.findall(r"#poster\{([^}]*)\}", picture)
+    assert "visibility" not in rule
+    (frames,) = re.findall(r"@keyframes poster\{(.*)\}", picture)
+    assert re.fullmatch(r"0%\{visibility:visible\}[\d.]+%\{visibility:hidden\}", frames)
+    began = min(float(start) for start in re.findall(r"@keyframes t\d+\{0%\{visibility:hidden\}([\d.]+)%", picture))
+    assert float(re.findall(r"([\d.]+)%", frames)[1]) <= began
+
+
 def test_readme_shows_it_near_the_top() -> None:
     readme = (recording.ROOT / "README.md").read_text()
     assert 0 < readme.index("(docs/demo.svg)") < readme.index("\n## ")
@@ -77,7 +107,7 @@ def test_a_line_that_is_written_over_is_shown_until_then_and_the_page_follows_th
         (ROWS, 3.0, None),
     ]
     assert (film.moves, film.seconds) == ([(0.0, 0), (3.0, 1)], 4.0)
-    assert "&lt;end&gt;" in draw(film, "a film")
+    assert "&lt;end&gt;" in draw(film, "a film", 0.5)
 
 
 def test_colours_are_kept() -> None:
