@@ -2,8 +2,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo recording build deploy test test-quick lint fmt bench bench-spark load soak fuzz audit clean \
-        build-StreamSortLayer dist/stream_sort.zip .java .browser
+.PHONY: help setup demo recording build deploy docs docs-serve test test-quick lint fmt bench bench-spark load soak \
+        fuzz audit clean build-StreamSortLayer dist/stream_sort.zip .java .browser
 
 PYTHON ?= python3
 SEEDS ?= 100000
@@ -38,6 +38,12 @@ demo: $(UV) ## Deploy the app to a local AWS, shuffle messages through it, see t
 
 recording: setup ## Record the terminal session that README shows, anew, on a local AWS
 	$(RUN) python -m tests.docs.recording
+
+docs: $(UV) ## Build the site of docs/ into dist/site; a broken link is an error
+	$(UV) run --frozen --only-group docs zensical build --strict --clean
+
+docs-serve: $(UV) ## Show the site on this machine while you write
+	$(UV) run --frozen --only-group docs zensical serve
 
 build: $(UV) dist/stream_sort.zip ## Build the layer and the functions with sam, and dist/stream_sort.zip for Spark
 	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
