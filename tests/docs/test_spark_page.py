@@ -50,7 +50,7 @@ def started(words: list[str]) -> Iterator[tuple[str, list[str]]]:
     for place, word in enumerate(words):
         if script := re.fullmatch(r"spark/(\w+)\.py", word):
             yield script[1], words[place + 1 :]
-        elif word == "stream-sort" and place == 0:
+        elif word.removeprefix(".venv/bin/") == "stream-sort" and place == 0:
             yield words[place + 1], words[place + 2 :]
         elif word == "--job-driver":
             submit = json.loads(words[place + 1])["sparkSubmit"]
@@ -117,16 +117,10 @@ def test_the_exit_codes_are_those_of_the_code() -> None:
 
 
 def test_the_python_of_the_document_compiles_and_names_options_that_exist() -> None:
-    code = "\n".join(blocks("python"))
+    code = "\n".join(blocks("python no-run"))
     compile(code, "docs/spark.md", "exec")
     spark_own = {"checkpointLocation", "path"}
     assert set(re.findall(r'\.option\("(\w+)"', code)) - spark_own <= set(options.KNOWN)
-
-
-def test_every_link_of_the_document_leads_somewhere() -> None:
-    links = [link for link in re.findall(r"\]\(([^)#]+)\)", TEXT) if "://" not in link]
-    assert links
-    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "spark").glob("*.py")))

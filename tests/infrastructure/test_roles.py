@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
+LIBRARY_PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 STEPS = ("enqueue", "advance", "process", "sweep")
 STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"}
 RECEIVE = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
@@ -214,8 +214,8 @@ def test_nobody_may_trim_queues_or_make_tables_and_only_who_puts_may_take_an_ite
             assert ("dynamodb:DeleteItem" in one["Action"]) is takes_back
 
 
-def test_readme_gives_a_consumer_of_ones_own_the_rights_that_process_has_on_its_tables() -> None:
-    (told,) = re.findall(r"A consumer's role needs (.*?)\. ", README.read_text(), re.DOTALL)
+def test_the_library_page_gives_a_consumer_of_ones_own_the_rights_that_process_has_on_its_tables() -> None:
+    (told,) = re.findall(r"A consumer's role needs (.*?)\.\s", LIBRARY_PAGE.read_text(), re.DOTALL)
     items, cursor, control, index = told.split(";")
     for text, where in (
         (items, "ItemsTable.Arn"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.ministack, pytest.mark.timeout(1200)]
 
-README = Path(__file__).parents[2] / "README.md"
+LIBRARY_PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 # `make load` asks for more: 20,000 messages, 50 queues, 20 kills.
 MESSAGES, QUEUES, KILLS = (int(number) for number in os.environ.get("LOAD", "4000 20 6").split())
 JITTER, BURST = 40, 70
@@ -133,10 +133,13 @@ def test_a_program_needs_the_name_of_the_stack_and_no_more(app: App, monkeypatch
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", app.stack.endpoint)
-    blocks = re.findall(r"^```python no-run\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```python no-run\n(.*?)^```", LIBRARY_PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     (program,) = [block for block in blocks if "StreamSorter.from_stack(" in block]
     received: list[int] = []
     code: dict[str, Any] = {"handle": lambda batch: received.extend(message["seq"] for message in batch)}
-    exec(compile(program.replace('"orders"', f'"{STACK}"').replace('"ada"', '"program"'), "README.md", "exec"), code)
+    exec(
+        compile(program.replace('"orders"', f'"{STACK}"').replace('"ada"', '"program"'), "docs/library.md", "exec"),
+        code,
+    )
     assert received == [0]
     assert app.sorter.position("program") == 0

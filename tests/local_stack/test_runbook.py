@@ -1,4 +1,4 @@
-"""Every symptom of docs/operate.md, reproduced on the deployed app, seen and cured by the commands of the page verbatim.
+"""Every symptom of docs/operate.md, reproduced on the deployed app, seen and cured by the page's own commands.
 
 Commands under Look may fail: they show the trouble. Those under Free it and Prove it must succeed. What the page shows
 of their output must be in it.
