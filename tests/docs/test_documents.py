@@ -117,10 +117,11 @@ def test_every_target_of_make_that_a_page_names_is_there(page: Page) -> None:
     assert {word for words in shown for word in words if "=" not in word} - targets == set()
 
 
-@each_page
-def test_a_page_says_which_aws_command_it_means(page: Page) -> None:
-    if any(command.startswith("aws ") for command in page.commands()):
-        assert "AWS CLI, version 2" in " ".join(page.text.split())
+@pytest.mark.parametrize("name", ["handlers", "operate", "queues", "spark"])
+def test_a_page_says_which_aws_command_it_means(name: str) -> None:
+    page = Page(DOCS / f"{name}.md")
+    assert any(command.startswith("aws ") for command in page.commands())
+    assert "AWS CLI, version 2" in " ".join(page.text.split())
 
 
 def test_the_readme_is_short_and_says_how_to_begin() -> None:
