@@ -40,10 +40,10 @@ recording: setup ## Record the terminal session that README shows, anew, on a lo
 	$(RUN) python -m tests.docs.recording
 
 docs: $(UV) ## Build the site of docs/ into dist/site; a broken link is an error
-	$(UV) run --frozen --only-group docs zensical build --strict --clean
+	$(UV) run --frozen --isolated --only-group docs zensical build --strict --clean
 
 docs-serve: $(UV) ## Show the site on this machine while you write
-	$(UV) run --frozen --only-group docs zensical serve
+	$(UV) run --frozen --isolated --only-group docs zensical serve
 
 build: $(UV) dist/stream_sort.zip ## Build the layer and the functions with sam, and dist/stream_sort.zip for Spark
 	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
