@@ -50,6 +50,7 @@ def test_the_code_of_the_page_runs() -> None:
     whole = (steps["enqueue"] + steps["advance"] + steps["process"]) * (1 / MANY)
     assert numbers(whole) == pytest.approx((found["requests"], found["write_units"], found["read_units"]))
     assert f"the other {found['million']:.2f} USD" in TEXT
+    assert f"about {found['million']:.2f} USD for a million messages" in words_of((ROOT / "README.md").read_text())
 
 
 @pytest.mark.parametrize(("name", "options", "figures"), LOADS)

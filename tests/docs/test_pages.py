@@ -92,6 +92,7 @@ def test_the_decisions_are_numbered_without_a_gap_and_say_what_and_why() -> None
     assert [int(path.name[:4]) for path in pages] == list(range(1, len(pages) + 1))
     for number, path in enumerate(pages, 1):
         text = path.read_text()
-        assert text.startswith(f"# {number}. "), path.name
+        (title,) = re.findall(rf"\A# {number}\. (.+)$", text, re.MULTILINE)
+        assert f"\n{number}. [{title}]({path.name})\n" in page("docs/decisions/index.md").text
         assert "\n## What\n" in text, path.name
         assert "\n## Why\n" in text, path.name
