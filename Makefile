@@ -2,12 +2,13 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo recording build deploy docs docs-serve test test-quick lint fmt bench bench-spark load soak \
+.PHONY: help setup demo recording build wheel deploy docs docs-serve test test-quick lint fmt bench bench-spark load soak \
         fuzz audit clean build-StreamSortLayer dist/stream_sort.zip .java .browser
 
 PYTHON ?= python3
 SEEDS ?= 100000
 MINUTES ?= 15
+DIST := dist
 # The Python that the functions run on; the same as PythonRuntime in template.yaml.
 LAMBDA_PYTHON ?= 3.11
 UV_VERSION := 0.13.7
@@ -49,6 +50,10 @@ build: $(UV) dist/stream_sort.zip ## Build the layer and the functions with sam,
 	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	LAMBDA_PYTHON=$$version $(SAM) build --parameter-overrides PythonRuntime=python$$version; \
 	sed -i.bak "s/Default: python3\.[0-9]*/Default: python$$version/" .aws-sam/build/template.yaml
+
+# The wheel is built from the sdist, which proves that the sdist is whole.
+wheel: $(UV) ## Build sdist and wheel into dist/
+	$(UV) build --quiet --out-dir "$(DIST)"
 
 # No parameters here: they would take the place of all that samconfig.toml remembers. The runtime is in what was built.
 deploy: build ## Deploy to your AWS account; asks before it changes anything

@@ -171,9 +171,9 @@ def local_hint(elsewhere: Sequence[str]) -> str:
 
 
 def _in_checkout() -> str:
-    from stream_sort.local.project import is_in_checkout  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.local.project import has_app  # noqa: PLC0415  # as all imports of commands
 
-    return "" if is_in_checkout() else " in a checkout of stream_sort"
+    return "" if has_app() else " in a checkout of stream_sort"
 
 
 def _local() -> Any:

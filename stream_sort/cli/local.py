@@ -27,7 +27,8 @@ CHANGE_STOPPED = "Stopped by Ctrl-C; the local stack stays up, with all that is 
 app = typer.Typer(help="The whole app on this machine: a local AWS, the template, the functions.", no_args_is_help=True)
 
 Home = Annotated[
-    Path | None, typer.Option(help="The folder of the local stack; .stream-sort in the checkout if not given.")
+    Path | None,
+    typer.Option(help="The folder of the local stack. Default: .stream-sort in the checkout, or else in your home."),
 ]
 Step = Annotated[str, typer.Argument(metavar="FUNCTION", help="enqueue, advance, process or sweep.")]
 
@@ -189,14 +190,14 @@ def reset(*, home: Home = None, yes: Yes = False, as_json: Json = False) -> None
 
 
 def _running(home: Path | None) -> LocalStack:
-    from stream_sort.local.project import is_in_checkout  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.local.project import has_app  # noqa: PLC0415  # as all imports of commands
     from stream_sort.local.stack import LocalStack  # noqa: PLC0415
 
     stack = LocalStack.find(home)
     if stack is None and (known := LocalStack.known(home)) is not None:
         raise LocalStackFailed(how_it_is(known, home))
     if stack is None:
-        where = "" if is_in_checkout() else " in a checkout of stream_sort"
+        where = "" if has_app() else " in a checkout of stream_sort"
         raise LocalStackFailed(f"no local stack runs; start it{where} with: {local_command('up', home)}")
     return stack
 

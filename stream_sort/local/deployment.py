@@ -12,7 +12,7 @@ from stream_sort.local.amends import make_amends
 from stream_sort.local.builds import build
 from stream_sort.local.parameters import known_parameters
 from stream_sort.local.process_code import ProcessCode, put_code
-from stream_sort.local.project import HandlerFile, project_root
+from stream_sort.local.project import HandlerFile, source_folder
 from stream_sort.local.sam import PYTHON, Sam
 from stream_sort.local.settlement import create_or_update, deployed_outputs, settle
 from stream_sort.local.sources import fingerprint
@@ -39,13 +39,14 @@ def deploy(
 
     It is built and deployed only if a source has changed: handlers and parameters are changed without that.
     """
-    sources = fingerprint(project_root())
+    root = source_folder(home)
+    sources = fingerprint(root)
     file = HandlerFile.parse(record.handler) if record.handler else None
     digest = file.digest if file else ""
     parameters = usual_parameters() | record.parameters | ({"Handler": file.reference} if file else {})
     code = ProcessCode.of(home)
     if before is None or before.sources != sources or not code.is_built:
-        sam = Sam(project_root(), home / "build", home / "sam.log")
+        sam = Sam(root, home / "build", home / "sam.log")
         build(sam, sources, report)
         code.put_handler(file)
         report("deploying template.yaml")

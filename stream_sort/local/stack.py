@@ -6,6 +6,7 @@ import json
 import shutil
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from stream_sort.errors import InvalidInput, LocalStackFailed, PortTaken
@@ -17,7 +18,7 @@ from stream_sort.local.handler_trial import try_handler
 from stream_sort.local.ministack import MiniStack
 from stream_sort.local.parameters import check_parameters
 from stream_sort.local.ports import choose_port
-from stream_sort.local.project import HandlerFile, project_root
+from stream_sort.local.project import HandlerFile, is_from_wheel, project_root
 from stream_sort.local.readable_logs import STEPS
 from stream_sort.local.record import FOLDER, StackRecord, locked
 from stream_sort.local.settlement import deployed_parameters
@@ -26,7 +27,6 @@ from stream_sort.model.alike import question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
     from types import TracebackType
 
     from stream_sort.local.readable_logs import LogLine
@@ -225,8 +225,8 @@ class LocalStack:
 
 
 def default_home() -> Path:
-    """The folder of a checkout's own local stack."""
-    return project_root() / FOLDER
+    """Return the folder of the usual local stack: in the checkout, or in the user's home if the app is a wheel's."""
+    return (Path.home() if is_from_wheel() else project_root()) / FOLDER
 
 
 def _folder(home: Path | None) -> Path:

@@ -30,7 +30,7 @@ def find_uv() -> str:
     found = shutil.which("uv")
     if found is None:
         raise LocalStackFailed(
-            "uv is needed to run MiniStack and is not installed; pip install '.[cli]' in the checkout"
+            "uv, which runs MiniStack, is not installed; pip install uv, or pip install '.[cli]' in the checkout"
         )
     return found
 
