@@ -19,6 +19,7 @@ from stream_sort.stream_sorter import StreamSorter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stream_sort.errors import StreamSortError
     from stream_sort.model.records import Cursor
     from stream_sort.replay.selection import Selection
 
@@ -81,8 +82,11 @@ class TableAccess:
         client = make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url)
         return RawPages(Calls(client, PATIENCE), self.names, consistent=consistent)
 
-    def cursors(self, selection: Selection) -> Iterator[Cursor]:
-        """The cursor rows of the queues that are wanted; a queue that is named and has none is an error."""
+    def cursors(self, selection: Selection, damaged: dict[str, StreamSortError] | None = None) -> Iterator[Cursor]:
+        """The cursor rows of the queues that are wanted; a queue that is named and has none is an error.
+
+        So is a row that cannot be read, for who would miss its queue; `damaged` notes those of a listing instead.
+        """
         store = self.sorter.stores.cursors
         for queue in selection.queues or selection.only or ():
             if not selection.wants_queue(queue):
@@ -95,7 +99,7 @@ class TableAccess:
                 self.sorter.position(queue)
                 raise QueueNotFound(queue)
         if selection.queues is None and selection.only is None:
-            yield from self._all_cursors()
+            yield from self._all_cursors(damaged)
 
     @cached_property
     def _checked(self) -> StreamSorter:
@@ -103,10 +107,13 @@ class TableAccess:
         check_keys(self)
         return self.sorter
 
-    def _all_cursors(self) -> Iterator[Cursor]:
+    def _all_cursors(self, damaged: dict[str, StreamSortError] | None) -> Iterator[Cursor]:
         store = self._checked.stores.cursors
         page = store.rows()
-        yield from page.rows
-        while page.next is not None:
+        while True:
+            if damaged is not None:
+                damaged |= page.damaged
+            yield from page.whole() if damaged is None else page.rows
+            if page.next is None:
+                break
             page = store.rows(page.next)
-            yield from page.rows

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.errors import OtherKeys, StreamSortError, TableNotFound
+from stream_sort.errors import OtherKeys, RowDamaged, StreamSortError, TableNotFound
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.backfill.targets.senders import TableSender
 from stream_sort.replay.selection import Selection
@@ -33,6 +33,18 @@ def listed(client: Faulty, monkeypatch: pytest.MonkeyPatch) -> Callable[..., lis
 
 def test_tables_with_these_keys_are_listed(listed: Callable[..., list[str]]) -> None:
     assert listed("Items", "Cursor", "queue", "seq") == ["q"]
+
+
+def test_a_queue_whose_cursor_row_cannot_be_read_is_not_left_out_without_a_word(
+    client: Faulty, listed: Callable[..., list[str]]
+) -> None:
+    client.put_item(TableName="Cursor", Item={"queue": {"S": "b"}, "seq": {"S": "none"}})
+    with pytest.raises(RowDamaged, match="holds a row without 'seq'"):
+        listed("Items", "Cursor")
+    noted = dict[str, StreamSortError]()
+    access = TableAccess("Items", "Cursor", region="eu-west-1")
+    assert [cursor.queue for cursor in access.cursors(Selection(), noted)] == ["q"]
+    assert [*noted] == ["b"]
 
 
 @pytest.mark.parametrize(

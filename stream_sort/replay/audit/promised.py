@@ -68,7 +68,7 @@ def promised(source: Source, storage: Storage, queues: tuple[str, ...] | None) -
     access, only = access_of(source), None if queues is None else frozenset(queues)
     Owner.of(access).check(storage)
     starts, floors = dict[str, int](), dict[str, int | None]()
-    for cursor in access.cursors(Selection(only=only)):
+    for cursor in access.cursors(Selection(only=only), {}):
         starts[cursor.queue], floors[cursor.queue] = cursor.first_seq - 1, cursor.floor
     marks = ArchiveOptions(access, source.control_table, storage).ledgers().marks
     made = {queue: _promise(mark, starts[queue]) for queue, mark in marks.archived(list(starts)).items()}

@@ -92,7 +92,8 @@ class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return access
 
     def _rows(self) -> dict[str, Cursor]:
-        return {cursor.queue: cursor for cursor in self._access.cursors(self._reading.options.selection)}
+        # A queue whose row cannot be read is behind until it is mended, and holds up no other.
+        return {cursor.queue: cursor for cursor in self._access.cursors(self._reading.options.selection, {})}
 
     def _rows_of(self, queues: tuple[str, ...]) -> Iterator[Cursor]:
         """The rows of these queues, surely as they are now."""
