@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort import StreamSorter
+from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.errors import SettingsError
 from stream_sort.replay.access import TableAccess
+from stream_sort.replay.archive.job import dry_run
 from stream_sort.replay.archive.options import ArchiveOptions
 from stream_sort.replay.archive.owner import Owner
 from stream_sort.replay.archive.plan import SegmentPlan, fix, mark_finished
@@ -18,6 +19,7 @@ from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.table import TableOrigin
+from stream_sort.stores.dynamodb.control_rows import key_of, place_of
 from tests.unit.faulty import Faulty, message
 
 if TYPE_CHECKING:
@@ -373,3 +375,30 @@ def test_what_was_trimmed_without_an_archive_is_elsewhere_nowhere(
     sorter.stores.cursors.set_floor("r", 2)
     found = elsewhere(options, row(sorter, "r"))
     assert (found.problem, found.after) == ("", 2)
+
+
+def test_a_damaged_checkpoint_keeps_its_own_queue_only_from_being_archived(
+    client: Faulty, sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    sorter.put_many(map(message, range(20, 40)))
+    sorter.put_many({"queue": "sound", "seq": seq} for seq in range(5))
+    consumer = OrderedConsumer("billing", lambda _: None, sorter=sorter)
+    for queue in ("q", "sound"):
+        consumer.catch_up(queue)
+    change = {"UpdateExpression": "REMOVE #it", "ExpressionAttributeNames": {"#it": "version"}}
+    client.update_item(TableName="Control", Key=key_of(*place_of("billing", "q")), **change)
+    report = dry_run(replace(options, trim=True, storage=Storage(options.storage.uri + "-other")))
+    found = {one["queue"]: (one["rows"], one["trimmed"], one["problem"]) for one in report.queues}
+    assert (found["sound"], found["q"][:2], report.complete) == ((5, 4, ""), (0, 0), False)
+    assert "without version" in found["q"][2]
+
+
+def test_a_queue_whose_cursor_row_cannot_be_read_is_not_left_out_of_an_archive_without_a_word(
+    client: Faulty, sorter: StreamSorter, options: ArchiveOptions
+) -> None:
+    sorter.put_many({"queue": "sound", "seq": seq} for seq in range(5))
+    client.put_item(TableName="Cursor", Item={"queue": {"S": "q"}, "seq": {"S": "none"}})
+    report = dry_run(replace(options, trim=True, storage=Storage(options.storage.uri + "-other")))
+    found = {one["queue"]: (one["rows"], one["position"], one["archived_through"]) for one in report.queues}
+    assert (found, report.complete) == ({"q": (0, None, None), "sound": (5, 4, None)}, False)
+    assert "holds a row without 'seq'" in report.queues[0]["problem"]

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort import StreamSorter
+from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.archive.trim import Bound, TrimBounds, TrimmedQueue, TrimQueues
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.table import TableOrigin
+from stream_sort.stores.dynamodb.control_rows import key_of, place_of
 from tests.unit.faulty import Faulty, message
 
 if TYPE_CHECKING:
@@ -190,3 +191,17 @@ def test_a_kept_slot_that_is_not_what_is_archived_holds_up_its_queue_only(
         ("other", 0, False),
     ]
     assert sorter.stores.items.look("q", -1, 99).seqs == (17, *range(20, 60))
+
+
+def test_a_damaged_dead_letter_keeps_its_own_queue_only_from_being_trimmed(
+    client: Faulty, sorter: StreamSorter
+) -> None:
+    sorter.put_many({"queue": "sound", "seq": seq} for seq in range(5))
+    OrderedConsumer("billing", lambda _: None, sorter=sorter).catch_up("q")
+    client.put_item(TableName="Control", Item=key_of(*place_of("billing", "q", 3)))
+    cursors = [cursor for queue in ("q", "sound") if (cursor := sorter.stores.cursors.get(queue)) is not None]
+    bounds = TrimBounds(ACCESS, sorter.stores.control("Control"))
+    damaged, sound = bounds.of([(cursor, Range(cursor.queue, -1, 4)) for cursor in cursors])
+    assert (sound.slots, sound.problem) == (4, "")
+    assert (damaged.slots, damaged.ranges) == (0, ())
+    assert "the control table holds a row without" in damaged.problem

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import SettingsError
 from stream_sort.model.consumption import first_checkpoint
+from stream_sort.model.message import MIN_SEQ
+from stream_sort.model.records import Cursor
 from stream_sort.replay.archive.folders import AT_ONCE, Looker, with_true_end
 from stream_sort.replay.archive.manifest import deletable, first_seq, folder_of, is_manifest
 from stream_sort.replay.archive.plan import is_written
@@ -19,8 +21,8 @@ from stream_sort.replay.ranges import Range
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from stream_sort.errors import StreamSortError
     from stream_sort.model.consumption import Checkpoint, Subscription
-    from stream_sort.model.records import Cursor
     from stream_sort.ports import ControlStore, CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
     from stream_sort.replay.archive.shelf import Damage
@@ -38,7 +40,7 @@ class Due:
     archive has lost something, `after` is before that, and `lost` how far it went; what it was may be known.
     `unplanned` is whether segments may lie beyond `after` whose plan was lost, and `beyond` what is wrong with a plan
     or a mark that goes further than the queue is released. `elsewhere` is the archive that holds what was trimmed of a
-    queue, where this one has nothing of it.
+    queue, where this one has nothing of it. `unread` says which row nobody can read: its cursor's, or a checkpoint's.
     """
 
     cursor: Cursor
@@ -52,6 +54,18 @@ class Due:
     unplanned: bool = False
     beyond: str = ""
     elsewhere: str = ""
+    unread: str = ""
+
+    @classmethod
+    def without_row(cls, queue: str, error: StreamSortError) -> Due:
+        """Return how a queue stands whose cursor row cannot be read: nothing is known of it."""
+        nowhere = MIN_SEQ - 1
+        return cls(Cursor(queue, nowhere, MIN_SEQ), nowhere, nowhere, unread=str(error))
+
+    @property
+    def position(self) -> int | None:
+        """How far the queue is released; None where nobody can tell."""
+        return self.cursor.position if self.cursor.position >= MIN_SEQ else None
 
     @property
     def queue(self) -> str:
@@ -93,6 +107,8 @@ class Due:
     @property
     def problem(self) -> str:
         """What keeps the archive from going on; empty if nothing does."""
+        if self.unread:
+            return self.unread
         if self.elsewhere:
             return (
                 f"it is archived in {self.elsewhere} and trimmed up to seq {self.cursor.start}, and nothing of it is "
@@ -149,14 +165,16 @@ class Ledgers:
         marks = self.marks.archived(queues)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             shelves = list(pool.map(lambda cursor: self._shelf(cursor, marks.get(cursor.queue)), cursors))
-        rows = {consumer.name: self.control.checkpoints(consumer.name, queues) for consumer in consumers}
+        found = {consumer.name: self.control.readable_checkpoints(consumer.name, queues) for consumer in consumers}
+        unread = {queue: str(error) for one in found.values() for queue, error in one.damaged.items()}
         for cursor, shelf in zip(cursors, shelves, strict=True):
             queue = cursor.queue
-            behind = {one.name: _checkpoint(one, rows[one.name].get(queue), cursor) for one in consumers}
+            behind = {one.name: _checkpoint(one, found[one.name].rows.get(queue), cursor) for one in consumers}
             slowest = min(behind, key=behind.__getitem__, default="")
             consumed = min([cursor.position, *behind.values()])
             held_by = slowest if consumed < cursor.position else ""
-            yield self._due(Due(cursor, cursor.start, consumed, marks.get(queue), held_by), shelf)
+            due = Due(cursor, cursor.start, consumed, marks.get(queue), held_by, unread=unread.get(queue, ""))
+            yield self._due(due, shelf)
 
     def _due(self, due: Due, shelf: Shelf) -> Due:
         """How a queue stands, once the archive was looked at."""

@@ -13,14 +13,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from stream_sort.errors import ArchiveDamaged
+from stream_sort.errors import ArchiveDamaged, StreamSortError
 from stream_sort.ports.archive import Archived
+from stream_sort.replay.archive.due import Due
 from stream_sort.replay.archive.folders import AT_ONCE
 from stream_sort.replay.archive.options import ArchiveOptions, archive_parser, options_of
 from stream_sort.replay.archive.owner import Owner
 from stream_sort.replay.archive.plan import SegmentPlan, fix, is_written, mark_finished
 from stream_sort.replay.archive.report import Accounts, planned
-from stream_sort.replay.archive.trim import TrimBounds, TrimQueues
+from stream_sort.replay.archive.trim import TrimBounds, TrimmedQueue, TrimQueues
 from stream_sort.replay.archive.unplanned import unplanned
 from stream_sort.replay.archive.work import WriteSegments
 from stream_sort.replay.jobs.estimate import estimate
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.model.records import Cursor
-    from stream_sort.replay.archive.due import Due, Ledgers
+    from stream_sort.replay.archive.due import Ledgers
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.jobs.options import Confirm
     from stream_sort.replay.jobs.places import FindNearby
@@ -120,6 +121,8 @@ class _Run:
             return
         through = {queue: account.through for queue, account in self.accounts.queues.items()}
         bounds = self._bounds.of(_deletable(self._dues, through))
+        for bound in bounds:
+            self.accounts.take_trimmed(TrimmedQueue(bound.queue, problem=bound.problem))
         ranges = [held for bound in bounds for held in bound.ranges]
         rows, options = sum(bound.slots for bound in bounds), self._options
         task = TrimQueues(options.access, options.control_table, options.storage, self._rate)
@@ -243,7 +246,9 @@ def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
 
 def _dues(options: ArchiveOptions, ledgers: Ledgers) -> list[Due]:
     """How all queues stand. Where it deletes, a run with a mistyped address must not begin another archive."""
-    dues = ledgers.due(options.access.cursors(options.selection))
+    damaged = dict[str, StreamSortError]()
+    dues = ledgers.due(options.access.cursors(options.selection, damaged))
+    dues += [Due.without_row(queue, error) for queue, error in damaged.items()]
     return ledgers.known_elsewhere(dues) if options.trim else dues
 
 

@@ -53,7 +53,7 @@ class Account:
         """The queue's row in the report."""
         through = _held_through(self.due, self.through)
         values = (self.due.queue, self.rows, self.tombstones, self.segments, self.size, through)
-        row = dict(zip(COLUMNS, (*values, self.due.cursor.position, self.due.held_by, self.problem), strict=True))
+        row = dict(zip(COLUMNS, (*values, self.due.position, self.due.held_by, self.problem), strict=True))
         return row | ({"trimmed": self.trimmed} if trimmed else {})
 
 
@@ -126,7 +126,7 @@ def planned(
             "rows": len(due.range) if due.queue in segments else 0,
             "segments": segments.get(due.queue, 0),
             "archived_through": _held_through(due, due.after),
-            "position": due.cursor.position,
+            "position": due.position,
             "held_by": due.held_by,
             "problem": due.problem,
             **({} if trimmed is None else {"trimmed": trimmed.get(due.queue, 0)}),

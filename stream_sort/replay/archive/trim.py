@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from stream_sort.errors import NotConsumed, StreamSortError
+from stream_sort.errors import NotConsumed, RowDamaged, StreamSortError
 from stream_sort.model.message import same_value
 from stream_sort.replay.archive.difference import first_difference
 from stream_sort.replay.archive.folders import AT_ONCE
@@ -143,11 +143,15 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What of a queue is to be deleted: how many slots, and in which ranges; some may be kept for late messages."""
+    """What of a queue is to be deleted: how many slots, and in which ranges; some may be kept for late messages.
+
+    `problem` says why nothing is, where that cannot be told.
+    """
 
     queue: str
     slots: int
     ranges: tuple[Range, ...]
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,13 @@ class TrimBounds:
         """What is to be deleted of queues of which ranges are archived, and consumed by all."""
         consumers = [consumer.name for consumer in self.control.consumers()]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(lambda one: self._bound(one[0], one[1], consumers), archived))
+            return list(pool.map(lambda one: self._tried(one[0], one[1], consumers), archived))
+
+    def _tried(self, cursor: Cursor, archived: Range, consumers: list[str]) -> Bound:
+        try:
+            return self._bound(cursor, archived, consumers)
+        except RowDamaged as error:
+            return Bound(cursor.queue, 0, (), str(error))
 
     def _bound(self, cursor: Cursor, archived: Range, consumers: list[str]) -> Bound:
         """What is stored up to where nobody needs the table any more, not counting the slot at the position."""
