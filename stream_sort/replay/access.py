@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws.clients import make_client
-from stream_sort.errors import QueueNotFound
+from stream_sort.errors import QueueNotFound, RowDamaged
 from stream_sort.model.message import KeyNames
 from stream_sort.replay.table_keys import check_keys
 from stream_sort.settings import Settings
@@ -85,13 +85,19 @@ class TableAccess:
     def cursors(self, selection: Selection, damaged: dict[str, StreamSortError] | None = None) -> Iterator[Cursor]:
         """The cursor rows of the queues that are wanted; a queue that is named and has none is an error.
 
-        So is a row that cannot be read, for who would miss its queue; `damaged` notes those of a listing instead.
+        So is a row that cannot be read, for who would miss its queue; where `damaged` is given, it notes those instead.
         """
         store = self.sorter.stores.cursors
         for queue in selection.queues or selection.only or ():
             if not selection.wants_queue(queue):
                 continue
-            cursor = store.get(queue)
+            try:
+                cursor = store.get(queue)
+            except RowDamaged as error:
+                if damaged is None:
+                    raise
+                damaged[queue] = error
+                continue
             if cursor is not None:
                 yield cursor
             elif selection.queues is not None:

@@ -212,6 +212,21 @@ def test_a_queue_that_was_begun_while_the_audit_looked_has_not_lost_its_row(
     assert (survey.damaged, survey.rowless) == ([], [])
 
 
+@pytest.mark.parametrize("named", [None, ("q", "sound")])
+def test_a_cursor_row_that_cannot_be_read_keeps_no_other_queue_from_being_audited(
+    client: Faulty, sorter: StreamSorter, options: ArchiveOptions, named: tuple[str, ...] | None
+) -> None:
+    sorter.put_many({"queue": "sound", "seq": seq} for seq in range(9))
+    write_run(options, SegmentPlan("sound", -1, (4,)))
+    options.ledgers().marks.set_watermark("sound", None, 8, began=-1)
+    client.put_item(TableName="Cursor", Item={"queue": {"S": "q"}, "seq": {"S": "none"}})
+    promises = promised(source(options), options.storage, named)
+    survey = ArchiveSurvey(options.storage, named, promises)
+    survey._load()
+    assert ([one.queue for one in survey.damaged], survey.rowless) == (["sound"], [])
+    assert [*promises.damaged] == ["q"]
+
+
 def test_a_queue_that_is_not_archived_is_told_from_an_archive_that_is_not_there(
     options: ArchiveOptions, tmp_path: Path
 ) -> None:

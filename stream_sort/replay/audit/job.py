@@ -164,7 +164,8 @@ class _Audit:
 
         storage, named = self._storage(), self.options.queues
         # Watermarks before segments: what is archived meanwhile is no finding.
-        survey = ArchiveSurvey(storage, named, promised(self.options.source, storage, named))
+        promises = promised(self.options.source, storage, named)
+        survey = ArchiveSurvey(storage, named, promises)
         queues = self._collected(survey.runs(self.spark))
         doubled = [one.queue for one in queues.values() if one.duplicates]
         if doubled:
@@ -177,7 +178,11 @@ class _Audit:
         # Whose a damaged file is may not be known.
         lost = {one.queue for one in survey.damaged if one.queue} | {*survey.unfinished}.intersection(named or ())
         queues |= {queue: QueueAudit(queue) for queue in lost if queue not in queues}
-        return queues, [AuditFinding(one.queue, "damaged", one.rows, detail=one.problem) for one in survey.damaged]
+        unread = [AuditFinding(queue, "failed", 1, detail=str(error)) for queue, error in promises.damaged.items()]
+        return queues, [
+            *unread,
+            *(AuditFinding(one.queue, "damaged", one.rows, detail=one.problem) for one in survey.damaged),
+        ]
 
     def _collected(self, found: Iterator[pa.RecordBatch]) -> dict[str, QueueAudit]:
         runs = RunCollector()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stream_sort.errors import StreamSortError
 from stream_sort.replay.archive.options import ArchiveOptions
 from stream_sort.replay.archive.owner import Owner
 from stream_sort.replay.archive.shelf import SOME
@@ -33,17 +34,18 @@ class Promise:
 class Promises:
     """What an archive must hold, by its watermarks: `made` are those of the queues with rows in the cursor table.
 
-    `floors` tells of all those rows how far the queue is trimmed.
+    `floors` tells of all those rows how far the queue is trimmed; of queues with `damaged` rows nothing is known.
     """
 
     made: Mapping[str, Promise] = field(default_factory=dict)
     floors: Mapping[str, int | None] = field(default_factory=dict)
     marks: ArchiveMarks | None = None
     cursors: CursorStore | None = None
+    damaged: Mapping[str, StreamSortError] = field(default_factory=dict)
 
     def without_rows(self, queues: Iterable[str]) -> dict[str, Promise]:
         """Those of other queues: a cursor row may be lost, too. One that has a row by now was begun meanwhile."""
-        found = self._marked(set(queues).difference(self.floors))
+        found = self._marked(set(queues).difference(self.floors, self.damaged))
         return {queue: _promise(mark, -1) for queue, mark in found.items() if not self._has_row(queue)}
 
     def _has_row(self, queue: str) -> bool:
@@ -67,12 +69,12 @@ def promised(source: Source, storage: Storage, queues: tuple[str, ...] | None) -
         return Promises()
     access, only = access_of(source), None if queues is None else frozenset(queues)
     Owner.of(access).check(storage)
-    starts, floors = dict[str, int](), dict[str, int | None]()
-    for cursor in access.cursors(Selection(only=only), {}):
+    starts, floors, damaged = dict[str, int](), dict[str, int | None](), dict[str, StreamSortError]()
+    for cursor in access.cursors(Selection(only=only), damaged):
         starts[cursor.queue], floors[cursor.queue] = cursor.first_seq - 1, cursor.floor
     marks = ArchiveOptions(access, source.control_table, storage).ledgers().marks
     made = {queue: _promise(mark, starts[queue]) for queue, mark in marks.archived(list(starts)).items()}
-    return Promises(made, floors, marks, access.sorter.stores.cursors)
+    return Promises(made, floors, marks, access.sorter.stores.cursors, damaged)
 
 
 def rowless_notes(queues: Sequence[str]) -> tuple[str, ...]:
