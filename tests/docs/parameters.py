@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from cfnlint.decode import cfn_yaml
 
-ROOT = Path(__file__).parents[2]
-TARGET = ROOT / "docs" / "parameters.md"
+from tests.docs.pages import DOCS, ROOT
+
+TARGET = DOCS / "parameters.md"
 BEGINNING = """# Template parameters
 
 Every parameter of `template.yaml` has a default. `make deploy` asks for them and remembers the answers in

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +13,9 @@ from cfnlint.decode import cfn_yaml
 
 from stream_sort.local.parameters import check_parameters
 from stream_sort.local.sam import VERSION
+from tests.docs.pages import ROOT, page
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "deploy-with-cdk-or-terraform.md").read_text(encoding="utf-8")
+PAGE = page("docs/deploy-with-cdk-or-terraform.md")
 # The most that CloudFormation takes in a request, and the most from a bucket.
 IN_A_REQUEST, FROM_A_BUCKET = 51_200, 1_048_576
 
@@ -27,8 +26,8 @@ def template() -> Any:
 
 
 def block(language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    return str(found)
+    (found,) = PAGE.blocks(language)
+    return found
 
 
 def parameters(text: str) -> dict[str, str]:
@@ -45,10 +44,10 @@ def test_an_example_passes_parameters_that_the_template_takes(language: str) -> 
 
 
 def test_outputs_and_resources_of_the_examples_are_there(template: Any) -> None:
-    outputs = re.findall(r"outputs\[\"(\w+)\"\]", PAGE)
+    outputs = re.findall(r"outputs\[\"(\w+)\"\]", PAGE.text)
     assert set(outputs) == {"EnqueueQueueUrl", "SinkQueueUrl"}
     assert set(outputs) <= set(template["Outputs"])
-    assert re.findall(r"getResource\(\"(\w+)\"\)", PAGE) == ["EnqueueQueue"]
+    assert re.findall(r"getResource\(\"(\w+)\"\)", PAGE.text) == ["EnqueueQueue"]
     assert "EnqueueQueue" in template["Resources"]
 
 
@@ -60,7 +59,7 @@ def test_the_resources_that_cdk_cannot_read_are_those_with_a_destination_for_fai
 
 
 def test_the_template_is_too_large_for_a_request_and_small_enough_for_a_bucket() -> None:
-    assert f"{IN_A_REQUEST:,} bytes" in PAGE
+    assert f"{IN_A_REQUEST:,} bytes" in PAGE.text
     assert IN_A_REQUEST < (ROOT / "template.yaml").stat().st_size < FROM_A_BUCKET
 
 
@@ -73,7 +72,7 @@ def test_the_capabilities_are_those_that_the_template_needs(template: Any) -> No
 
 
 def test_the_sam_of_the_page_is_the_one_that_builds() -> None:
-    assert f"aws-sam-cli=={VERSION} sam" in PAGE
+    assert f"aws-sam-cli=={VERSION} sam" in PAGE.text
     assert f"SAM_VERSION := {VERSION}" in (ROOT / "Makefile").read_text()
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from cfnlint.decode import cfn_yaml
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "other-languages.md").read_text(encoding="utf-8")
+from tests.docs.pages import ROOT, page
+
+PAGE = page("docs/other-languages.md").text
 ALWAYS = "always"
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
 from stream_sort import __version__
+from tests.docs.pages import ROOT, page
 from tests.installed import Installed
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +25,7 @@ def test_sdist_and_wheel_are_built_with_the_version_of_the_package(installed: In
 
 
 def test_the_first_example_of_the_readme_runs(installed: Installed) -> None:
-    example, *_ = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    example, *_ = page("README.md").blocks("python")
     assert "StreamSorter.in_memory()" in example
     where = "import stream_sort; print(stream_sort.__file__)"
     assert installed.run("python", "-c", f"{example}\n{where}").strip() == str(installed.package / "__init__.py")

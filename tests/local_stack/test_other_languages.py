@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
-from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +13,15 @@ import pytest
 
 from stream_sort.local.stack import LocalStack
 from stream_sort.local.tools import environment
+from tests.docs.pages import page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.ministack
 
-PAGE = (Path(__file__).parents[2] / "docs" / "other-languages.md").read_text(encoding="utf-8")
+PAGE = page("docs/other-languages.md")
 # What the SDK does for the page's example, without its signatures, which the local AWS does not check.
 SDK = """
 class Command { constructor(input) { this.input = input; } }
@@ -47,8 +47,8 @@ export class SQSClient {
 
 def block(language: str) -> str:
     """The one example of a language."""
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    return str(found)
+    (found,) = PAGE.blocks(language)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def python(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[s
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     names: dict[str, Any] = {}
-    exec(compile(block("python no-run"), "docs/other-languages.md", "exec"), names)
+    exec(compile(block("python no-run"), PAGE.name, "exec"), names)
     return names
 
 
