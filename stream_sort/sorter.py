@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.concurrency import InFlight
@@ -30,6 +31,7 @@ from stream_sort.upkeep.withdrawer import Withdrawer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from stream_sort.insight.sources import Sources
     from stream_sort.intake.window import Window
     from stream_sort.model.records import Item
     from stream_sort.model.withdrawal import Withdrawal
@@ -114,6 +116,26 @@ class Sorter:
     def clock(self) -> Clock:
         """The clock this sorter goes by."""
         return self._clock
+
+    def sources(self, control_table: str | None = None) -> Sources:
+        """Return what read models read: these tables, and the control table if one is named."""
+        from stream_sort.insight.sources import Sources  # noqa: PLC0415  # no function of the app asks for it
+
+        stores, options = self._stores, self._options
+        return Sources(
+            items=stores.items,
+            cursors=stores.cursors,
+            heads=stores.heads,
+            open_control=None if control_table is None else partial(stores.control, control_table),
+            cursor_table=stores.cursor_table,
+            keys=options.keys,
+            first_seq=options.first_seq,
+            gap_policy=options.gap_policy,
+            clock=self._clock,
+            in_flight=self.in_flight,
+            requests=stores.requests,
+            explain=self.explain,
+        )
 
     def put(self, message: dict[str, Any]) -> Advance:
         """Store one message and release what it makes contiguous; `.status` tells what became of it.

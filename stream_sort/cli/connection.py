@@ -24,7 +24,9 @@ from stream_sort.settings import PREFIX, Settings, variables
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from stream_sort.insight.sources import Sources
     from stream_sort.ordered_consumer import OrderedConsumer
+    from stream_sort.ports import ControlStore
     from stream_sort.stream_sorter import StreamSorter
 
 DEFAULT_CONSUMER = "process"
@@ -47,22 +49,32 @@ class Connection:
 
     @cached_property
     def sorter(self) -> StreamSorter:
-        """The sorter on these tables."""
+        """Return the sorter on these tables."""
         from stream_sort.stream_sorter import StreamSorter  # noqa: PLC0415  # as all imports of commands
 
         # Conflicts are counted and told like any other outcome, whatever a program of the user wants.
         settings = asdict(self.settings) | {"on_conflict": "report"}
         return StreamSorter(**settings, client=self.place.dynamodb(self.settings))
 
+    @cached_property
+    def sources(self) -> Sources:
+        """Return the tables, for reading."""
+        return self.sorter.sources(self.control)
+
+    @cached_property
+    def control_store(self) -> ControlStore:
+        """Return the control table; SettingsError if nothing names it."""
+        return self.sorter.stores.control(self.control_table)
+
     @property
     def control_table(self) -> str:
-        """The name of the control table; SettingsError if nothing names it."""
+        """Return the name of the control table; SettingsError if nothing names it."""
         if self.control is None:
             raise SettingsError("no control table is named; give --control-table or --stack")
         return self.control
 
     def control_unless(self, no_consumers: bool) -> str | None:  # noqa: FBT001  # it is an option's value
-        """The control table that must be asked; None if it was said that nobody consumes."""
+        """Return the control table that must be asked; None if it was said that nobody consumes."""
         if no_consumers and self.control is not None:
             raise InvalidInput(f"--no-consumers, but the control table is {self.control}; leave one of them out")
         if not no_consumers and self.control is None:
@@ -72,24 +84,24 @@ class Connection:
         return self.control
 
     def consumer(self, name: str | None = None) -> OrderedConsumer:
-        """A consumer that can be asked and delivers nothing; that of --consumer if not named."""
+        """Return a consumer that can be asked and delivers nothing; that of --consumer if not named."""
         from stream_sort.ordered_consumer import OrderedConsumer  # noqa: PLC0415  # as all imports of commands
 
         return OrderedConsumer(name or self.consumer_name, sorter=self.sorter, control_table=self.control_table)
 
     def client(self, service: str, *, read_timeout: float = 10.0) -> Any:
-        """A boto3 client where the tables are; it is closed when the command ends."""
+        """Return a boto3 client where the tables are; it is closed when the command ends."""
         return self.place.client(service, read_timeout=read_timeout)
 
     def output(self, name: str) -> str:
-        """An output of the stack, such as ProcessFunction; SettingsError if no stack is known."""
+        """Return an output of the stack, such as ProcessFunction; SettingsError if no stack is known."""
         value = self.stack.outputs.get(name)
         if value is None:
             raise SettingsError(f"the name of {name} is not known; give --stack NAME, whose output it is")
         return value
 
     def command(self, *words: str, options: Sequence[str] = ()) -> str:
-        """A command of ours and its arguments as they can be typed, with the options that lead to these tables."""
+        """Return a command of ours as it can be typed, with the options that lead to these tables."""
         # What begins with - is taken for an option, unless it stands behind all of them.
         first = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
         behind = ["--", *words[first:]] if first < len(words) else []
@@ -102,7 +114,7 @@ class Connection:
 
 @contextmanager
 def leading_here(connection: Connection) -> Iterator[None]:
-    """An error that names a command names it with the options that lead to these tables."""
+    """Let an error that names a command name it with the options that lead to these tables."""
     try:
         yield
     except CursorLost as lost:
@@ -112,7 +124,7 @@ def leading_here(connection: Connection) -> Iterator[None]:
 
 @contextmanager
 def _naming_queues_alike(connection: Connection) -> Iterator[None]:
-    """A queue that is not there is told with those of one page of names that may have been meant."""
+    """Let the error for a queue that is not there name those that may have been meant, from one page of names."""
     try:
         yield
     except QueueNotFound as unknown:
@@ -121,7 +133,7 @@ def _naming_queues_alike(connection: Connection) -> Iterator[None]:
         names: Sequence[str] = ()
         with suppress(StreamSortError):
             # What is not there is told, also where nobody may list what is.
-            names = connection.sorter.stores.cursors.queues().queues
+            names = connection.sources.cursors.queues().queues
         raise QueueNotFound(unknown.queue, meant=alike(unknown.queue, names), advice=unknown.advice) from unknown
 
 
@@ -138,7 +150,7 @@ def connect(  # noqa: PLR0913  # each is an option
     region: str | None = None,
     endpoint_url: str | None = None,
 ) -> Connection:
-    """What the options, the variables, the outputs of a stack or the local stack name, in this order."""
+    """Return what the options, the variables, the outputs of a stack or the local stack name, in this order."""
     options = {
         "ITEMS_TABLE": items_table,
         "CURSOR_TABLE": cursor_table,
@@ -178,7 +190,7 @@ def _connection(stack: Stack, place: AwsPlace, given: Mapping[str, str], elsewhe
 
 
 def _source(name: str) -> str:
-    """What gives a name: the variable, if it is set, else the option."""
+    """Return what gives a name: the variable, if it is set, else the option."""
     return PREFIX + name if PREFIX + name in variables() else _option_of(name)
 
 
@@ -187,7 +199,7 @@ def _option_of(name: str) -> str:
 
 
 def _flags(shared: Mapping[str, str | None]) -> tuple[str, ...]:
-    """The options that were given, other than by a variable; a consumer's name is up to each command."""
+    """Return the options that were given, other than by a variable; a consumer's name is up to each command."""
     known = variables()
     given = {
         name: value

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, moment, some_of
-from stream_sort.cli.command_group import CommandGroup
+from stream_sort.cli.arguments import Everything, Match, Queues, duration_of, queues_to_change, time_of
 from stream_sort.cli.connection import Connection, NoConsumers, connected
-from stream_sort.cli.letters import Queue, check_no_consumers
-from stream_sort.cli.moments import duration_of, time_of
-from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, fail, print_json, say, show_table, tell
-from stream_sort.cli.overview import cursor_rows, lag_of, require_known
-from stream_sort.cli.tables import tabled
+from stream_sort.cli.failed_messages import Queue, check_no_consumers
+from stream_sort.cli.lazy_group import CommandGroup
+from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, fail, print_json, say, tell
+from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, shown
+from stream_sort.insight.consumers import summary_of
+from stream_sort.insight.rows import Choice, chosen_queues, cursor_rows, require_known
+from stream_sort.insight.wording import counted, moment, some_of
 from stream_sort.model.consumption import EARLIEST, LATEST
-from stream_sort.model.precaution import is_trouble
 
 if TYPE_CHECKING:
-    from stream_sort.errors import StreamSortError
-    from stream_sort.model.consumption import Reset, Subscription
-    from stream_sort.model.records import Cursor
+    from stream_sort.insight.consumers import ConsumerSummary
+    from stream_sort.model.consumption import Reset
 
 consumers = typer.Typer(help="Who reads the queues, and how far each is.", no_args_is_help=True)
 
@@ -43,25 +41,6 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be
 Force = Annotated[bool, typer.Option("--force", help="Even while the consumer is at work.")]
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerSummary:
-    """One consumer over all queues. `behind` is in how many it lags; times are seconds since the epoch.
-
-    `retired_at` is when it was retired, None if it is not.
-    """
-
-    consumer: str
-    start: str
-    since: float
-    queues: int
-    behind: int
-    lag: int
-    parked: int
-    dead: int
-    committed_at: float | None
-    retired_at: float | None = None
-
-
 @consumers.command("list")
 @connected
 @tabled
@@ -72,12 +51,13 @@ def list_consumers(connection: Connection, *, retired: Retired = False, as_json:
 
     Example: stream-sort consumers list --stack orders
     """
-    rows = list(cursor_rows(connection.sorter))
-    control = connection.sorter.stores.control(connection.control_table)
+    rows = list(cursor_rows(connection.sources))
+    control = connection.control_store
     found = control.readable_consumers()
     left_out = {f"consumer {name}": error for name, error in found.damaged.items()}
     named = sorted(found.rows.values(), key=lambda one: (one.is_retired, one.name))
-    readers = [_reader(connection, one, rows, left_out) for one in named if retired or not one.is_retired]
+    now = connection.sources.clock()
+    readers = [summary_of(control, one, rows, left_out, now=now) for one in named if retired or not one.is_retired]
     for what, error in left_out.items():
         fail(f"{what} is left out: {error}")
     if as_json:
@@ -122,7 +102,7 @@ def reset(  # noqa: PLR0913  # each is an option
     if [to, by, to_time, by_duration].count(None) != 3:  # noqa: PLR2004  # all but one
         raise InvalidInput("give one of --to earliest|latest|SEQ, --by N, --to-time TIME and --by-duration DURATION")
     time = _time(connection, to_time, by_duration)
-    names = _names(connection, Choice.of(queues, match, everything=everything))
+    names = _names(connection, queues_to_change(queues, match, everything=everything))
     consumer = connection.consumer()
     done = consumer.reset(to, by=by, to_time=time, queues=names, dry_run=True)
     if done and dry_run:
@@ -157,12 +137,13 @@ def retire(
 
     Example: stream-sort consumers retire billing --yes
     """
-    control = connection.sorter.stores.control(connection.control_table)
+    control = connection.control_store
     known = control.readable_consumers()
     found = known.named(name)
     if found is None:
         raise ConsumerNotFound(name, [one.name for one in known.active()], retired=name in known.rows)
-    there = _reader(connection, found, list(cursor_rows(connection.sorter)), {})
+    now = connection.sources.clock()
+    there = summary_of(control, found, list(cursor_rows(connection.sources)), {}, now=now)
     lags = f"it lags by {counted(there.lag, 'message')} in {counted(there.behind, 'queue')}" if there.lag else "no lag"
     confirm(f"Retire consumer {name} ({lags}): nothing waits for it any more.", yes)
     connection.consumer(name).retire()
@@ -195,7 +176,7 @@ def trim(  # noqa: PLR0913  # each is an option
     Example: stream-sort trim ada --through 41 --yes
     """
     control = connection.control_unless(no_consumers)
-    require_known(connection.sorter, queue)
+    require_known(connection.sources, queue)
     position = connection.sorter.position(queue)
     confirm(f"Delete the messages of queue {queue} through seq {through}, for good; it stands at {position}.", yes)
     deleted = connection.sorter.trim(queue, through, control_table=control)
@@ -203,30 +184,6 @@ def trim(  # noqa: PLR0913  # each is an option
         print_json({"queue": queue, "through": through, "deleted": deleted})
     else:
         say(f"queue {queue}: {counted(deleted, 'message')} deleted")
-
-
-def _reader(
-    connection: Connection, one: Subscription, rows: list[Cursor], left_out: dict[str, StreamSortError]
-) -> ConsumerSummary:
-    """Sum up one consumer; queues whose checkpoints cannot be read are noted in `left_out`, with the error."""
-    control = connection.sorter.stores.control(connection.control_table)
-    found = control.readable_checkpoints(one.name, [row.queue for row in rows])
-    left_out |= {f"queue {queue} of consumer {one.name}": error for queue, error in found.damaged.items()}
-    there = found.rows
-    lags = [lag_of(row, one, there.get(row.queue)) for row in rows if row.queue not in found.damaged]
-    now = connection.sorter.clock()
-    return ConsumerSummary(
-        consumer=one.name,
-        start=one.start,
-        since=one.since,
-        queues=len(rows),
-        behind=sum(lag > 0 for lag in lags),
-        lag=sum(lags),
-        parked=sum(row.parked is not None and is_trouble(row.parked, now) for row in there.values()),
-        dead=len(connection.consumer(one.name).dead_letters()),
-        committed_at=max((row.committed_at or 0.0 for row in there.values()), default=0.0) or None,
-        retired_at=one.retired_at,
-    )
 
 
 def _cells(one: ConsumerSummary) -> tuple[str | int | Styled, ...]:
@@ -237,7 +194,7 @@ def _cells(one: ConsumerSummary) -> tuple[str | int | Styled, ...]:
 
 
 def _time(connection: Connection, to_time: str | None, by_duration: str | None) -> float | None:
-    """One time for the plan and for what is done: a duration counts from now.
+    """Return one time for the plan and for what is done: a duration counts from now.
 
     The epoch stands for all times before it: no message is older.
     """
@@ -256,14 +213,14 @@ def _time(connection: Connection, to_time: str | None, by_duration: str | None) 
 def _names(connection: Connection, choice: Choice) -> list[str] | None:
     if choice.is_all:
         return None
-    return list(choice.queues) or [row.queue for row in cursor_rows(connection.sorter) if choice.takes(row.queue)]
+    return list(chosen_queues(connection.sources, choice))
 
 
 def _out_of_reach(connection: Connection, names: list[str] | None, to: str | None) -> str:
-    """What a seq was taken for that is beyond the position, or before what there is to read."""
+    """Return what a seq was taken for that is beyond the position, or before what there is to read."""
     if to is None or to in {EARLIEST, LATEST}:
         return ""
-    every = (row for row in cursor_rows(connection.sorter) if names is None or row.queue in names)
+    every = (row for row in cursor_rows(connection.sources) if names is None or row.queue in names)
     rows = [row for row in every if row.position >= row.first_seq]
     beyond = [f"{row.queue} at position {row.position}" for row in rows if int(to) > row.position + 1]
     before = [f"{row.queue} ({row.start + 1})" for row in rows if int(to) <= row.start]

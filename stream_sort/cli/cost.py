@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.costing.model import Load, monthly
-from stream_sort.cli.costing.prices import AS_OF, MILLION, PRICES, REGION, StackTerms, bill, prices_of
-from stream_sort.cli.costing.work import Work
-from stream_sort.cli.moments import amount_in
-from stream_sort.cli.output import Json, plain_errors, print_json, say, show_table
-from stream_sort.cli.tables import tabled
+from stream_sort.cli.arguments import amount_in
+from stream_sort.cli.output import Json, plain_errors, print_json, say
+from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import InvalidInput, shown
+from stream_sort.insight.costing.model import Load, monthly
+from stream_sort.insight.costing.prices import AS_OF, MILLION, PRICES, REGION, StackTerms, bill, prices_of
+from stream_sort.insight.costing.work import Work
 from stream_sort.model.durations import DAY, MILLISECOND, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.cli.costing.prices import Line
+    from stream_sort.insight.costing.prices import Line
 
 AMOUNT = re.compile(r"([0-9][0-9_,]{0,20}(?:\.[0-9]{1,15})?)(?:[eE]\+?([0-9]{1,2}))?\s*([kKmMgGbB]?)")
 SCALES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9}
@@ -90,7 +90,7 @@ def cost(  # noqa: PLR0913  # each is an option
 
 
 def amount_of(text: str) -> float:
-    """A number of messages, such as 10M; InvalidInput if it is none."""
+    """Return a number of messages, such as 10M; InvalidInput if it is none."""
     match = AMOUNT.fullmatch(text.strip())
     if match is None:
         raise InvalidInput(f"{shown(text)} is no number of messages; give one such as 250000, 1.5k, 10M or 2e6")
@@ -135,7 +135,7 @@ def _show(load: Load, lines: list[Line]) -> None:
 
 
 def _show_steps(load: Load) -> None:
-    """What each step asks for: for one message, if there are any, and in a month."""
+    """Return what each step asks for: for one message, if there are any, and in a month."""
     names, steps = ("requests", "write units", "read units"), _with_sum(monthly(load)).items()
     a_month = {name: _figures(work, 0) for name, work in steps}
     each = {name: _figures(work * (1 / load.messages), 4) if load.messages else () for name, work in steps}
@@ -152,7 +152,7 @@ def _figures(work: Work, digits: int) -> tuple[str, str, str]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The same rows, all that begins with a digit to the right of its column."""
+    """Return the same rows, all that begins with a digit to the right of its column."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         [cell.rjust(width) if cell[:1].isdigit() else cell for cell, width in zip(row, widths, strict=True)]

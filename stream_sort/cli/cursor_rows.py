@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stream_sort.cli.connection import Connection, NoConsumers, connected
-from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.cli.failed_messages import Queue  # noqa: TC001  # typer reads annotations when it runs
 from stream_sort.cli.output import Json, Yes, confirm, print_json, say
 
 if TYPE_CHECKING:

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, moment
+from stream_sort.cli.arguments import Everything, Match, Queues, queues_to_change, queues_to_show
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.letters import FailedMessages, Function, Queue, Reason, Seq, check_no_consumers, chosen
+from stream_sort.cli.failed_messages import FailedMessages, Function, Queue, Reason, Seq, check_no_consumers, chosen
 from stream_sort.cli.output import Json, Yes, json_line, print_json, say
-from stream_sort.cli.overview import cursor_rows
 from stream_sort.cli.tables import tabled
 from stream_sort.errors import NotParked
+from stream_sort.insight.rows import chosen_queues
+from stream_sort.insight.wording import counted, moment
 from stream_sort.model.consumption import DeadLetter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from stream_sort.insight.rows import Choice
 
 NOUN, DISCARDED = "dead letter", "discarded message"
 
@@ -47,7 +50,7 @@ def list_dead(
 
     Example: stream-sort dead list --consumer billing
     """
-    choice = Choice.to_look_at(queues, match)
+    choice = queues_to_show(queues, match)
     if discarded:
         found, noun = list(_discarded(connection, choice)), DISCARDED
     else:
@@ -96,7 +99,7 @@ def redrive(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort dead redrive ada 7 --stack orders --yes
     """
-    choice = Choice.of([queue] if queue else None, match, everything=everything)
+    choice = queues_to_change([queue] if queue else None, match, everything=everything)
     FailedMessages(connection, NOUN, yes=yes, as_json=as_json).redrive(_letters(connection, choice, seq), function)
 
 
@@ -119,27 +122,26 @@ def discard(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort dead discard ada 7 --reason 'no such account' --yes
     """
-    choice = Choice.of([queue] if queue else None, match, everything=everything)
+    choice = queues_to_change([queue] if queue else None, match, everything=everything)
     FailedMessages(connection, NOUN, yes=yes, as_json=as_json).discard(_letters(connection, choice, seq), reason)
 
 
 def _letters(connection: Connection, choice: Choice, seq: int | None) -> list[DeadLetter]:
-    """The dead letters that are meant, lowest seq first in each queue."""
+    """Return the dead letters that are meant, lowest seq first in each queue."""
     if choice.queues:
         return _letters_at(connection, choice.queues[0], seq)
     return sorted(chosen(connection.consumer().dead_letters(), choice), key=lambda one: (one.queue, one.seq))
 
 
 def _discarded(connection: Connection, choice: Choice) -> Iterator[DeadLetter]:
-    """Those of the queues that are named, or of all that match: no list has them all."""
+    """Yield those of the queues that are named, or of all that match: no list has them all."""
     consumer = connection.consumer()
-    queues = choice.queues or (row.queue for row in cursor_rows(connection.sorter) if choice.takes(row.queue))
-    for queue in queues:
+    for queue in chosen_queues(connection.sources, choice):
         yield from consumer.discarded(queue)
 
 
 def _letter_on_record(connection: Connection, queue: str, seq: int) -> DeadLetter:
-    """The dead letter at a seq, as it stands now or as it was discarded."""
+    """Return the dead letter at a seq, as it stands now or as it was discarded."""
     try:
         return _letters_at(connection, queue, seq)[0]
     except NotParked:
@@ -150,7 +152,7 @@ def _letter_on_record(connection: Connection, queue: str, seq: int) -> DeadLette
 
 
 def _letters_at(connection: Connection, queue: str, seq: int | None) -> list[DeadLetter]:
-    """Those of a queue, or at one seq of it, as they stand now."""
+    """Return those of a queue, or at one seq of it, as they stand now."""
     consumer = connection.consumer()
     found = [one for one in consumer.stuck(queue, seq) if isinstance(one, DeadLetter)]
     if not found:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.choice import counted, moment, some_of
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, json_line, print_json, say, show_table, tell
-from stream_sort.cli.refused import LOOK, WORK, Kept, every, hidden_now, named, sources_of
-from stream_sort.cli.tables import tabled
+from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, json_line, print_json, say, tell
+from stream_sort.cli.refused import LOOK, Kept, every, named, sources_of
+from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import InvalidInput
+from stream_sort.insight.checkup.resources import WORK, hidden_now
+from stream_sort.insight.wording import counted, moment, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -202,7 +203,7 @@ def _discarded(source: RefusedSource, one: Kept, *, as_json: bool) -> bool:
 def _named(
     connection: Connection, sources: Sequence[RefusedSource], ids: Sequence[str], hide: int
 ) -> Iterator[tuple[RefusedSource, Kept]]:
-    """Those of these ids; where one is not there, what is hidden is told, too."""
+    """Yield those of these ids; where one is not there, what is hidden is told, too."""
     hidden = _hidden(sources)
     try:
         yield from named(sources, ids, hide, connection.command("dead-letters", "list"))
@@ -221,7 +222,7 @@ def _tell_hidden(count: int) -> None:
 
 
 def _told(one: Kept, connection: Connection) -> dict[str, Any]:
-    """One of them as JSON, without what it holds."""
+    """Return one of them as JSON, without what it holds."""
     event = one.event
     problem = event.problem(connection.sorter.options.keys)
     return {

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.choice import Match  # noqa: TC001  # typer reads it
+from stream_sort.cli.arguments import (
+    Match,  # typer reads it
+    duration_of,
+)
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.moments import duration_of
 from stream_sort.cli.output import FAILED, Json, console, print_json, visible
+from stream_sort.errors import TableNotFound
+from stream_sort.model.message import KeyNames
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.text import Text
 
-    from stream_sort.cli.checkup.finding import Checkup, Finding
+    from stream_sort.insight.checkup.aws import Aws
+    from stream_sort.insight.checkup.examination import Examined
+    from stream_sort.insight.checkup.finding import Checkup, Finding
 
 STYLES = {"OK": "green", "WARN": "yellow", "FAIL": "bold red", "not checked": "dim"}
 LEVEL_WIDTH, AREA_WIDTH = 13, 14
@@ -45,17 +54,67 @@ def doctor(
 
     Example: stream-sort doctor --stack orders
     """
-    from stream_sort.cli.checkup.examination import CheckupTerms, examine  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.insight.checkup.examination import CheckupTerms, examine  # noqa: PLC0415  # as all imports of commands
 
     wanted = None if old_gap is None else duration_of(old_gap, "--old-gap")
     usual = float(connection.stack.parameters.get("GapAgeAlarm") or USUAL_GAP_AGE)
-    found = examine(connection, CheckupTerms(match or "*", usual if wanted is None else wanted))
+    found = examine(examined_by(connection), CheckupTerms(match or "*", usual if wanted is None else wanted))
     if as_json:
         print_json({"findings": found.findings, "counts": found.counts})
     else:
         _show(found)
     if found.failed:
         raise typer.Exit(FAILED)
+
+
+def examined_by(connection: Connection) -> Examined:
+    """Return what a connection leads to, for a checkup."""
+    from stream_sort.insight.checkup.examination import Examined  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.stores.dynamodb import tables  # noqa: PLC0415
+
+    settings = connection.settings
+    names = tables.TableNames(
+        settings.items_table, settings.cursor_table, KeyNames(settings.queue_key, settings.seq_key)
+    )
+    wanted = {"items": tables.items_table(names), "cursor": tables.cursor_table(names)}
+    if connection.control is not None:
+        wanted["control"] = tables.control_table(connection.control)
+    return Examined(
+        aws_of(connection), wanted, tables.OPTIONAL_INDEXES, partial(_described, connection), lambda: connection.sources
+    )
+
+
+def aws_of(connection: Connection) -> Aws:
+    """Return the AWS of a connection, and what its stack says of itself."""
+    from stream_sort.aws.asking import AwsReader  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.insight.checkup.aws import Aws  # noqa: PLC0415
+    from stream_sort.local.settlement import STACK  # noqa: PLC0415
+
+    place, stack = connection.place, connection.stack
+    reader, is_local = AwsReader(place), place.key is not None
+    return Aws(
+        reader.ask,
+        reader.command,
+        connection.command,
+        lambda: place.where,
+        stack=STACK if is_local else stack.name,
+        is_local=is_local,
+        parameters=stack.parameters,
+        outputs=stack.outputs,
+    )
+
+
+def _described(connection: Connection, table: str) -> Mapping[str, Any] | None:
+    """Describe a table, None if there is none. Asked as a sorter asks, in whose words AWS is out of reach."""
+    from stream_sort.stores.dynamodb.calls import Calls  # noqa: PLC0415  # as all imports of commands
+
+    settings = connection.settings
+    calls = Calls(connection.place.dynamodb(settings), settings.deadline)
+    try:
+        described: Mapping[str, Any] = calls("describe_table", table, TableName=table).body["Table"]
+    except TableNotFound:
+        return None
+    return described
 
 
 def _show(found: Checkup) -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from stream_sort.cli.choice import Choice, Match, Queues
+from stream_sort.cli.arguments import Match, Queues, queues_to_show
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.letters import Queue, Seq  # noqa: TC001  # typer reads annotations when it runs
-from stream_sort.cli.output import Json, json_line, print_json, say, show_table
-from stream_sort.cli.overview import cursor_rows, require_known
-from stream_sort.cli.tables import tabled
+from stream_sort.cli.failed_messages import Queue, Seq  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.cli.output import Json, json_line, print_json, say
+from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from stream_sort.sorter import Sorter
+from stream_sort.insight.rows import chosen_queues, require_known
 
 app = typer.Typer(help="Messages that came after their seqs were skipped.", no_args_is_help=True)
 
@@ -43,7 +38,10 @@ def list_late(
 
     Example: stream-sort late list ada --search 100000
     """
-    names = _names(connection.sorter, Choice.to_look_at(queues, match))
+    choice = queues_to_show(queues, match)
+    for queue in choice.queues:
+        require_known(connection.sources, queue)
+    names = chosen_queues(connection.sources, choice)
     found = [_told(queue, late) for queue in names for late in connection.sorter.late(queue, search)]
     if as_json:
         print_json(found)
@@ -70,12 +68,6 @@ def show(connection: Connection, queue: Queue, seq: Seq, *, as_json: Json = Fals
         return
     say(f"queue {queue}, seq {seq}: came after it was skipped ({slot.skipped}); it is kept and never delivered")
     say(json_line(slot.late))
-
-
-def _names(sorter: Sorter, choice: Choice) -> Iterable[str]:
-    for queue in choice.queues:
-        require_known(sorter, queue)
-    return choice.queues or (row.queue for row in cursor_rows(sorter) if choice.takes(row.queue))
 
 
 def _told(queue: str, late: Any) -> dict[str, Any]:

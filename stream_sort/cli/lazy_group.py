@@ -1,4 +1,7 @@
-"""Commands that are loaded when they are called: `--help` needs their names and one line of each, and nothing else."""
+"""Commands that are loaded when they are called: `--help` needs their names and one line of each, and nothing else.
+
+Groups of commands list what they are about when no command is given; a mistake is told with what may have been meant.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 NAME, BAD_USAGE = "stream-sort", 2
 # Its name depends on the version of typer: some bring a click of their own.
 UsageError: Any = typer.BadParameter.__base__
 CALLED = "stream_sort.called"
 ASKS_FOR_HELP = "NoArgsIsHelpError"
+LIST, HELP = "list", {"--help"}
 
 
 class Deferred(NamedTuple):
@@ -77,25 +81,23 @@ class LazyGroup(TyperGroup):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in the order in which they are listed."""
+        """Return their names, in the order in which they are listed."""
         del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """One command; None if there is none of that name."""
+        """Return one command; None if there is none of that name."""
         del ctx
         return load(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command; one that is not there is told with those that may have been meant."""
+        """Find a command; the error for one that is not there names those that may have been meant."""
         try:
             return note_command(ctx, super().resolve_command(ctx, args))
         except UsageError as error:
-            from stream_sort.cli.suggestions import in_groups, quoted  # noqa: PLC0415  # only for a mistake
-            from stream_sort.model.alike import alike  # noqa: PLC0415
+            from stream_sort.model.alike import alike  # noqa: PLC0415  # only for a mistake
 
-            found = alike(args[0], COMMANDS) or in_groups(args[0], {name: load(name) for name in GROUPS})
-            error.meant = quoted(found)
+            error.meant = _quoted(alike(args[0], COMMANDS) or _in_groups(args[0]))
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -105,11 +107,57 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(name, command.told) for name, command in COMMANDS.items()])
 
 
-def load(name: str) -> Any:
-    """A command, as click takes it."""
-    module = import_module(f"stream_sort.cli.{COMMANDS[name].module}")
-    from stream_sort.cli.command_group import CommandGroup  # noqa: PLC0415  # --help of all has no use for it
+class CommandGroup(TyperGroup):
+    """Commands under one name. By itself, or with options only, a group that has `list` runs it."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings | {"suggest_commands": False})
+        if LIST in self.commands:
+            self.subcommand_metavar = "[COMMAND] [ARGS]..."
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what is given; without a command it is meant for `list`."""
+        if not ctx.resilient_parsing and self._is_for_list(args):
+            args = [LIST, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command; the error for one that is not there names those that may have been meant."""
+        try:
+            return note_command(ctx, super().resolve_command(ctx, args))
+        except UsageError as error:
+            from stream_sort.model.alike import alike  # noqa: PLC0415  # only for a mistake
+
+            error.meant = _quoted(alike(args[0], self.commands) or self._listing(args[0]))
+            raise
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the group is for, and what it does by itself."""
+        super().format_help_text(ctx, formatter)
+        if LIST in self.commands:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text("Without a command it lists them, with the options of list.")
+
+    def _is_for_list(self, args: list[str]) -> bool:
+        if LIST not in self.commands or not HELP.isdisjoint(args):
+            return False
+        # An option before a command is a mistake of its own, and told as such.
+        return not args or (args[0].startswith("-") and not any(word in self.commands for word in args))
+
+    def _listing(self, word: str) -> list[str]:
+        """Return the list of one queue, where a name stands in place of a command."""
+        from stream_sort.formats.terminal_text import shell_word  # noqa: PLC0415  # only for a mistake
+
+        takes_names = LIST in self.commands and any(
+            parameter.param_type_name == "argument" for parameter in self.commands[LIST].params
+        )
+        return [f"{self.name} {LIST} {shell_word(word)}"] if takes_names else []
+
+
+def load(name: str) -> Any:
+    """Return a command, as click takes it."""
+    module = import_module(f"stream_sort.cli.{COMMANDS[name].module}")
     # No rich in the help: to load it takes longer than all else.
     around = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
     if hasattr(module, "add_commands"):
@@ -134,7 +182,6 @@ def _one_line(ctx: Any = None) -> Iterator[None]:
         if type(error).__name__ == ASKS_FOR_HELP:
             raise
         from stream_sort.cli.output import fail  # noqa: PLC0415  # --help has no use for it
-        from stream_sort.cli.suggestions import did_you_mean, options_alike  # noqa: PLC0415
         from stream_sort.program import program  # noqa: PLC0415
 
         # What the parser itself refuses names no command.
@@ -143,6 +190,33 @@ def _one_line(ctx: Any = None) -> Iterator[None]:
         problem, meant = error.format_message(), getattr(error, "meant", ())
         if options := getattr(error, "possibilities", None):
             # The parser's own suggestions stand in the text that it formats.
-            problem, meant = error.message, options_alike(error.option_name, options)
-        fail(did_you_mean(problem, meant, program() + command.removeprefix(NAME)))
+            problem, meant = error.message, _options_alike(error.option_name, options)
+        fail(_did_you_mean(problem, meant, program() + command.removeprefix(NAME)))
         raise typer.Exit(BAD_USAGE) from None
+
+
+def _did_you_mean(problem: str, meant: Iterable[str], help_of: str) -> str:
+    """Return what is said of a mistake: the problem, what may have been meant, where to read on."""
+    from stream_sort.model.alike import either  # noqa: PLC0415  # only for a mistake
+
+    told = either([*meant])
+    problem = problem.rstrip(".")
+    return f"{problem}; did you mean {told}? See {help_of} --help" if told else f"{problem}; see {help_of} --help"
+
+
+def _options_alike(name: str, known: Iterable[str]) -> list[str]:
+    """Return the options that look like this one; the dashes that all of them have make none alike."""
+    from stream_sort.model.alike import alike  # noqa: PLC0415  # only for a mistake
+
+    names = {option.lstrip("-"): option for option in known}
+    return [names[close] for close in alike(name.lstrip("-"), names)]
+
+
+def _in_groups(word: str) -> list[str]:
+    """Return the commands of this name inside groups, such as `parked redrive`."""
+    return [f"{name} {word}" for name in GROUPS if word in load(name).commands]
+
+
+def _quoted(commands: Iterable[str]) -> list[str]:
+    """Return commands as they stand in a sentence."""
+    return [repr(command) for command in commands]

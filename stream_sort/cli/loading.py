@@ -8,11 +8,11 @@ from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from stream_sort.cli.choice import NAMED, counted
 from stream_sort.cli.message_file import ELEMENT, LINE, FileEntry, problem_of
 from stream_sort.cli.output import console, tell
 from stream_sort.cli.rejects import RefusedEntry, Rejects
 from stream_sort.errors import StoreUnavailable
+from stream_sort.insight.wording import NAMED, counted
 from stream_sort.model.outcomes import Status
 from stream_sort.program import program
 
@@ -55,12 +55,12 @@ class Loaded:
 
     @property
     def refused(self) -> int:
-        """How many are in the file of rejects."""
+        """Return how many are in the file of rejects."""
         return self.conflicts + self.rejected
 
     @property
     def total(self) -> int:
-        """How many were taken."""
+        """Return how many were taken."""
         return sum(getattr(self, name) for name in COUNTS)
 
 
@@ -163,7 +163,7 @@ def _why(outcome: Status | StreamSortError) -> str:
 
 @contextmanager
 def progress(total: int | None, loaded: Loaded) -> Iterator[Callable[[int], None]]:
-    """A bar with the rate on stderr, if that is a terminal; the function that moves it on."""
+    """Show a bar with the rate on stderr, if that is a terminal; yield the function that moves it on."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda _: None

@@ -119,7 +119,7 @@ def logs(  # noqa: PLR0913  # each is an option
     """
     with plain_errors():
         from stream_sort.cli import local_logs  # noqa: PLC0415  # as all imports of commands
-        from stream_sort.cli.moments import duration_of  # noqa: PLC0415
+        from stream_sort.cli.arguments import duration_of  # noqa: PLC0415
         from stream_sort.local.readable_logs import STEPS  # noqa: PLC0415
         from stream_sort.local.stack import LocalStack  # noqa: PLC0415
 

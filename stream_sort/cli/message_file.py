@@ -45,7 +45,7 @@ class FileEntry:
 
 @contextmanager
 def opened(name: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """A file, or stdin for `-`, and how long it is, if that is known; InvalidInput if it cannot be read."""
+    """Open a file, or stdin for `-`, and how long it is, if that is known; InvalidInput if it cannot be read."""
     if name == "-":
         yield sys.stdin.buffer, None
         return
@@ -59,7 +59,7 @@ def opened(name: str) -> Iterator[tuple[BinaryIO, int | None]]:
 
 
 def is_file(name: str, path: Path) -> bool:
-    """Whether a path leads to the very file that is read, by whatever name or link."""
+    """Return True if a path leads to the very file that is read, by whatever name or link."""
     try:
         there = path.stat()
         read = os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()
@@ -69,7 +69,7 @@ def is_file(name: str, path: Path) -> bool:
 
 
 def entries(file: BinaryIO, name: str = "-") -> Iterator[FileEntry]:
-    """All entries of a file: of an array its elements, numbered from 1, else of each line that is not blank."""
+    """Yield all entries of a file: of an array its elements, numbered from 1, else of each line that is not blank."""
     is_first = True
     for number, raw in enumerate(file, 1):
         line = (raw.removeprefix(BOM) if number == 1 else raw).strip()
@@ -82,7 +82,7 @@ def entries(file: BinaryIO, name: str = "-") -> Iterator[FileEntry]:
 
 
 def comes_once(name: str) -> bool:
-    """Whether what is read cannot be read again: stdin, a pipe, a device."""
+    """Return True if what is read cannot be read again: stdin, a pipe, a device."""
     try:
         return name == "-" or not stat.S_ISREG(Path(name).stat().st_mode)
     except (OSError, ValueError):
@@ -90,7 +90,7 @@ def comes_once(name: str) -> bool:
 
 
 def problem_of(document: Any, keys: KeyNames) -> str:
-    """Why a document is no message but has one inside, and how to put that; empty if it is no such line."""
+    """Return why a document is no message but has one inside, and how to put that; empty if it is no such line."""
     if not isinstance(document, dict):
         return ""
     if is_refusal(document) and keys.queue not in document:
@@ -107,7 +107,7 @@ def problem_of(document: Any, keys: KeyNames) -> str:
 
 
 def is_refusal(document: Any) -> bool:
-    """Whether a document is one of a file of rejects."""
+    """Return True if a document is one of a file of rejects."""
     return isinstance(document, dict) and any(document.keys() == {unit} | OF_REFUSALS for unit in (LINE, ELEMENT))
 
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.choice import counted
+from stream_sort.cli.arguments import duration_of
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.moments import duration_of
 from stream_sort.cli.output import FAILED, Json, json_line, print_json, say, tell
-from stream_sort.cli.overview import require_known
 from stream_sort.errors import InvalidInput, QueueNotFound, StreamSortError
+from stream_sort.insight.rows import require_known
+from stream_sort.insight.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.cli.loading import Loader
+    from stream_sort.insight.sources import Sources
     from stream_sort.model.records import Cursor
-    from stream_sort.sorter import Sorter
 
 EARLIEST, LATEST = "earliest", "latest"
 SHORTEST_PAUSE = 0.1
@@ -92,9 +92,9 @@ def read(
     """
     _ = as_json
     messages = connection.sorter.read(queue, after, through)
-    row = connection.sorter.stores.cursors.get(queue)
+    row = connection.sources.cursors.get(queue)
     if after is None and row is not None and row.floor is not None:
-        tell(f"{queue}: seqs up to {row.start} are trimmed and not shown")
+        _report_trim(queue, row.start)
     for message in messages:
         typer.echo(json_line(message))
 
@@ -112,14 +112,14 @@ def tail(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort tail ada bob --since earliest --once
     """
-    from stream_sort.cli.following import Follower  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.insight.following import Follower  # noqa: PLC0415  # as all imports of commands
 
     _ = as_json
     names = tuple(dict.fromkeys(queues or ()))
     begin, pause = _beginning(since), duration_of(every, "--every", least=SHORTEST_PAUSE)
     for name in names:
-        _expect(connection.sorter, name, once=once)
-    follower = Follower(connection.sorter, names, begin)
+        _expect(connection.sources, name, once=once)
+    follower = Follower(connection.sources, connection.sorter.read, names, begin, _report_trim)
     pending = _announcement(names, since)
     while True:
         for message in follower.look():
@@ -132,15 +132,19 @@ def tail(  # noqa: PLR0913  # each is an option
         sleep(pause)
 
 
+def _report_trim(queue: str, through: int) -> None:
+    tell(f"{queue}: seqs up to {through} are trimmed and not shown")
+
+
 def _announcement(names: tuple[str, ...], since: str) -> str:
     begin = {LATEST: "released from now on", EARLIEST: "from the first one on"}.get(since, f"from seq {since} on")
     return f"{', '.join(names) or 'all queues'}: messages {begin}; Ctrl-C ends it"
 
 
-def _expect(sorter: Sorter, queue: str, *, once: bool) -> None:
-    """A queue that is not there may be a slip of the finger, or begin while we look."""
+def _expect(sources: Sources, queue: str, *, once: bool) -> None:
+    """Check that a queue is there: the name may be a slip of the finger, or it may begin while we look."""
     try:
-        require_known(sorter, queue)
+        require_known(sources, queue)
     except QueueNotFound:
         if once:
             raise

@@ -19,7 +19,7 @@ from stream_sort.formats.terminal_text import visible_json
 from stream_sort.model.policy import GapPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from rich.console import Console
 
@@ -48,7 +48,7 @@ Cell = str | int | float | Styled | None
 
 
 def json_line(value: Any) -> str:
-    """A value as one line of JSON that a terminal may show."""
+    """Return a value as one line of JSON that a terminal may show."""
     return visible_json(dumps(jsonable(value)))
 
 
@@ -75,17 +75,17 @@ def jsonable(value: Any) -> Any:
 
 
 def say(text: str) -> None:
-    """One line of what was asked for."""
+    """Print one line of what was asked for."""
     typer.echo(visible(text))
 
 
 def tell(text: str) -> None:
-    """One line beside it, on stderr: progress, warnings, what will be done."""
+    """Print one line beside it, on stderr: progress, warnings, what will be done."""
     typer.echo(visible(text), err=True)
 
 
 def fail(text: str) -> None:
-    """The one line of an error."""
+    """Print the one line of an error."""
     tell(f"stream-sort: {' '.join(text.split())}")
 
 
@@ -109,7 +109,7 @@ def confirm(text: str, yes: bool) -> None:  # noqa: FBT001  # the value of --yes
 
 @contextmanager
 def plain_errors(interrupted: str = "") -> Iterator[None]:
-    """An error is one line on stderr and exit code 1, 2 if what was given cannot be used; Ctrl-C is 130.
+    """Make an error one line on stderr and exit code 1, 2 if what was given cannot be used; Ctrl-C is 130.
 
     `interrupted` is said on Ctrl-C.
     """
@@ -140,7 +140,7 @@ def plain_errors(interrupted: str = "") -> Iterator[None]:
 
 
 def fail_to_write(error: OSError) -> None:
-    """The one line of a file that cannot be used, or of output that nobody takes."""
+    """Print the one line of a file that cannot be used, or of output that nobody takes."""
     told = error.strerror or str(error)
     try:
         sys.stdout.flush()
@@ -156,12 +156,12 @@ def _silence_stdout() -> None:
 
 
 def _is_bad_usage(error: StreamSortError) -> bool:
-    """Whether it was given, and can be given otherwise; what is not installed was not."""
+    """Return True if it was given, and can be given otherwise; what is not installed was not."""
     return isinstance(error, InvalidInput | SettingsError) and not isinstance(error.__context__, ImportError)
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Where tables go: colour only on a terminal and without NO_COLOR, which rich sees to."""
+    """Return where tables go: colour only on a terminal and without NO_COLOR, which rich sees to."""
     from rich.console import Console as RichConsole  # noqa: PLC0415  # as all of rich: only who prints a table pays
 
     class Console(RichConsole):
@@ -172,11 +172,3 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     is_terminal = stream is not None and stream.isatty()
     return Console(highlight=False, stderr=stderr, width=None if is_terminal and not WIDE.get() else ANY_WIDTH)
-
-
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Print a table that fits the screen; numbers to the right."""
-    from stream_sort.cli.tables import fitted  # noqa: PLC0415  # it needs what is here
-
-    screen = console()
-    screen.print(fitted(columns, rows, screen))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from stream_sort.cli.choice import Choice, Everything, Match, Queues
+from stream_sort.cli.arguments import Everything, Match, Queues, queues_to_change, queues_to_show
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.letters import FailedMessages, Function, Queue, Reason, Seq, check_no_consumers, chosen
+from stream_sort.cli.failed_messages import FailedMessages, Function, Queue, Reason, Seq, check_no_consumers, chosen
 from stream_sort.cli.output import Json, Yes, tell
 from stream_sort.cli.tables import tabled
 from stream_sort.errors import NotParked
@@ -25,7 +25,7 @@ def list_parked(connection: Connection, queues: Queues = None, *, match: Match =
 
     Example: stream-sort parked list --consumer billing --match 'ada-*'
     """
-    choice = Choice.to_look_at(queues, match)
+    choice = queues_to_show(queues, match)
     found = chosen(connection.consumer().parked(), choice)
     FailedMessages(connection, NOUN, as_json=as_json).show(found, choice.queues)
 
@@ -50,7 +50,7 @@ def redrive(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort parked redrive ada bob --stack orders --yes
     """
-    choice = Choice.of(queues, match, everything=everything)
+    choice = queues_to_change(queues, match, everything=everything)
     if choice.queues:
         found = [one for queue in choice.queues if (one := _parked_still(connection, queue))]
     else:
@@ -78,8 +78,7 @@ def _parked_still(connection: Connection, queue: str) -> Parked | None:
     try:
         return _parked(connection, queue)
     except NotParked:
-        control = connection.sorter.stores.control(connection.control_table)
-        there = control.standing(connection.consumer_name, queue).checkpoint
+        there = connection.control_store.standing(connection.consumer_name, queue).checkpoint
         if there is None:
             raise
         tell(f"{queue}: not parked: consumer {connection.consumer_name} has done all through seq {there.seq}")
@@ -87,7 +86,7 @@ def _parked_still(connection: Connection, queue: str) -> Parked | None:
 
 
 def _parked(connection: Connection, queue: str, seq: int | None = None) -> Parked:
-    """Where a queue is parked, as it stands now."""
+    """Return where a queue is parked, as it stands now."""
     consumer = connection.consumer()
     for one in consumer.stuck(queue, seq):
         if isinstance(one, Parked):

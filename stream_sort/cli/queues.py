@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from stream_sort.cli.choice import Choice, Everything, Match, Queues, counted, some_of
+from stream_sort.cli.arguments import Everything, Match, Queues, queues_to_change, seqs_of
 from stream_sort.cli.connection import Connection, connected, leading_here
-from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, jsonable, print_json, say, show_table, tell
-from stream_sort.cli.overview import cursor_rows, require_known
-from stream_sort.cli.reasons import reason_of
-from stream_sort.cli.seqs import named, not_missing, released_by, seqs_of
-from stream_sort.cli.tables import tabled
+from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, jsonable, print_json, say, tell
+from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import (
     InvalidInput,
     OtherKeys,
@@ -22,13 +19,18 @@ from stream_sort.errors import (
     StreamSortError,
     named_error,
 )
+from stream_sort.insight.explanation import explanation_of
+from stream_sort.insight.released import not_missing, released_by
+from stream_sort.insight.rows import Choice, cursor_rows, require_known
+from stream_sort.insight.wording import counted, named_seqs, some_of
 from stream_sort.model.gaps import length
 from stream_sort.model.policy import MOST_SKIPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.sorter import Sorter
+    from stream_sort.insight.rows import Choice
+    from stream_sort.insight.sources import Sources
 
 
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
@@ -53,15 +55,15 @@ def explain(connection: Connection, queue: Queue, *, as_json: Json = False) -> N
 
     Example: stream-sort explain ada
     """
-    reason = reason_of(connection, queue)
+    explanation = explanation_of(connection.sources, queue, connection.command)
     if as_json:
-        print_json(reason)
+        print_json(explanation)
         return
-    for sentence in reason.sentences:
+    for sentence in explanation.sentences:
         say(sentence)
-    if reason.commands:
+    if explanation.commands:
         say("What gets it on, once you have looked at the cause:")
-    for command in reason.commands:
+    for command in explanation.commands:
         say(f"  {command}")
 
 
@@ -106,22 +108,22 @@ def skip(  # noqa: PLR0913  # each is an option
             f"that message out: {take_out}. Else skip them in parts"
         )
     if not new:
-        _require_begun(sorter, queue)
-    confirm(_giving_up(sorter, queue, wanted), yes)
+        _require_begun(connection.sources, queue)
+    confirm(_giving_up(connection, queue, wanted), yes)
     done = sorter.skip(queue, [seq for part in wanted for seq in part], reason)
-    released = released_by(sorter, done)
+    released = released_by(connection.sources.items, done)
     if as_json:
         print_json(jsonable(done) | {"messages": released.messages})
     else:
         skipped = counted(len(done.skipped), "seq")
         say(f"{queue}: {skipped} skipped, {released}; position {done.old} -> {done.new}")
-    for kind in not_missing(sorter, done, wanted):
+    for kind in not_missing(connection.sources, done, wanted):
         tell(f"{queue}: not skipped: {kind}")
 
 
-def _giving_up(sorter: Sorter, queue: str, wanted: list[range]) -> str:
-    told = f"{queue}: give up on {named(wanted)}; it is released through {sorter.position(queue)}"
-    highest = sorter.stores.items.highest(queue)
+def _giving_up(connection: Connection, queue: str, wanted: list[range]) -> str:
+    told = f"{queue}: give up on {named_seqs(wanted)}; it is released through {connection.sorter.position(queue)}"
+    highest = connection.sources.items.highest(queue)
     if highest is not None and any(part.stop - 1 > highest for part in wanted):
         told += f". Nothing is stored beyond {highest}: what comes later for these seqs will not be delivered"
     return told
@@ -147,7 +149,7 @@ def policy(  # noqa: PLR0913  # each is an option
     from stream_sort.model.policy import GapPolicy  # noqa: PLC0415  # as all imports of commands
 
     check = _any_name if new else require_known if to is None else _require_begun
-    names = _chosen(connection, Choice.of(queues, match, everything=everything), check)
+    names = _chosen(connection, queues_to_change(queues, match, everything=everything), check)
     wanted = None if to is None else GapPolicy.parse(to)
     if wanted is not None:
         confirm(f"{some_of(names)}: set the gap policy to: {wanted}", yes)
@@ -186,7 +188,7 @@ def nudge(  # noqa: PLR0913  # each is an option
         connection.sorter.nudge(name)
         return QueueOutcome("nudged", {"nudged": True})
 
-    names = _chosen(connection, Choice.of(queues, match, everything=everything))
+    names = _chosen(connection, queues_to_change(queues, match, everything=everything))
     confirm(f"{some_of(names)}: touch the cursor row", yes)
     _each(names, touch, as_json=as_json)
 
@@ -208,11 +210,11 @@ def advance(  # noqa: PLR0913  # each is an option
     @leading_here(connection)
     def free(name: str) -> QueueOutcome:
         done = connection.sorter.advance(name)
-        released = released_by(connection.sorter, done)
+        released = released_by(connection.sources.items, done)
         facts = {"released": len(done), "messages": released.messages, "position": done.new}
         return QueueOutcome(f"{released}; position {done.new}", facts)
 
-    names = _chosen(connection, Choice.of(queues, match, everything=everything))
+    names = _chosen(connection, queues_to_change(queues, match, everything=everything))
     confirm(f"{some_of(names)}: release what is contiguous", yes)
     _each(names, free, as_json=as_json)
 
@@ -241,29 +243,29 @@ def _each(names: list[str], act: Callable[[str], QueueOutcome], *, as_json: bool
         raise typer.Exit(FAILED)
 
 
-def _require_begun(sorter: Sorter, queue: str) -> None:
+def _require_begun(sources: Sources, queue: str) -> None:
     """As require_known, where a queue that has not begun can be meant: the error names the option that says so."""
     try:
-        require_known(sorter, queue)
+        require_known(sources, queue)
     except QueueNotFound as unknown:
         raise QueueNotFound(queue, advice="to begin it, give --new") from unknown
 
 
-def _any_name(sorter: Sorter, queue: str) -> None:
+def _any_name(sources: Sources, queue: str) -> None:
     """No name is refused."""
 
 
-def _chosen(connection: Connection, choice: Choice, check: Callable[[Sorter, str], None] = require_known) -> list[str]:
-    """The queues that are named, if the check lets them pass, or those among all that match; an error if none does.
+def _chosen(connection: Connection, choice: Choice, check: Callable[[Sources, str], None] = require_known) -> list[str]:
+    """Return the queues that are named, if the check lets them pass, or all that match; an error if none does.
 
     Those whose rows cannot be read are among them: whoever acts on each meets the error of that queue.
     """
     if choice.queues:
         for queue in choice.queues:
-            check(connection.sorter, queue)
+            check(connection.sources, queue)
         return list(choice.queues)
     damaged: dict[str, StreamSortError] = {}
-    rows = [row.queue for row in cursor_rows(connection.sorter, damaged)]
+    rows = [row.queue for row in cursor_rows(connection.sources, damaged)]
     found = sorted(filter(choice.takes, {*rows, *damaged}))
     if not found:
         which = "there is no queue yet" if choice.pattern is None else f"no queue matches {choice.pattern!r}"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stream_sort.cli.output import FAILED, Styled, print_json, show_table
+from stream_sort.cli.output import FAILED, Styled, print_json
+from stream_sort.cli.tables import show_table
 from stream_sort.errors import FunctionFailed, InvalidInput, shown
 from stream_sort.formats.json_text import loads
 from stream_sort.model.consumption import DeadLetter
@@ -56,10 +57,10 @@ class Redriver:
 
     @classmethod
     def of(cls, connection: Connection, function: str | None) -> Redriver:
-        """The one of a stack, or by a function that is named."""
+        """Return the one of a stack, or by a function that is named."""
         name = function or connection.output("ProcessFunction")
-        control = connection.sorter.stores.control(connection.control_table)
-        return cls(connection.client("lambda", read_timeout=LONGEST_RUN), name, connection.consumer(), control)
+        client = connection.client("lambda", read_timeout=LONGEST_RUN)
+        return cls(client, name, connection.consumer(), connection.control_store)
 
     def redrive(self, stuck: Iterable[Parked | DeadLetter]) -> list[RedriveTry]:
         """Try each at its own place; the first that fails in a queue ends that queue."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # As many as SQS hands out, or takes, at once.
 PAGE = 10
 # How long what was received stays hidden if nobody lives to show it again.
-LOOK, WORK = 60, 300
+LOOK = 60
 # A poll that waits asks all of SQS's servers; one that does not may find nothing where there is something.
 WAIT = 1
 
@@ -263,7 +263,7 @@ def _pages(some: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _refusals() -> tuple[type[Exception], ...]:
-    """What AWS, or the way to it, answers with instead of doing what it was asked."""
+    """Return what AWS, or the way to it, answers with instead of doing what it was asked."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # as all imports of commands
 
     return BotoCoreError, ClientError
@@ -271,7 +271,7 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def sources_of(connection: Connection, url: str | None, bucket: str | None) -> Iterator[list[RefusedSource]]:
-    """The sources of a stack, or the queue and bucket that are named. At the end all that is left is shown again."""
+    """Open the sources of a stack, or the queue and bucket that are named. What is left at the end is shown again."""
     keys = connection.sorter.options.keys
     found: list[RefusedSource] = []
     if url is not None:
@@ -297,22 +297,15 @@ def _of_stack(connection: Connection, keys: KeyNames) -> Iterator[RefusedSource]
         yield QueueSource("StreamFailures", failures, sqs, keys)
 
 
-def hidden_now(count: int) -> str:
-    """Say of letters that are hidden when they can be seen again, at the latest."""
-    what, which = ("is", "it") if count == 1 else ("are", "them")
-    why = f"as another command works on {which} or was interrupted"
-    return f"{count:,} more {what} hidden now, {why}; look again in {WORK // 60} minutes"
-
-
 def every(sources: Iterable[RefusedSource], hide: int) -> Iterator[tuple[RefusedSource, Kept]]:
-    """All that the sources keep."""
+    """Return all that the sources keep."""
     return ((source, one) for source in sources for one in source.kept(hide))
 
 
 def named(
     sources: Iterable[RefusedSource], ids: Iterable[str], hide: int, see: str
 ) -> Iterator[tuple[RefusedSource, Kept]]:
-    """Those of these ids; InvalidInput at the end if one is not there, with the command to see."""
+    """Yield those of these ids; InvalidInput at the end if one is not there, with the command to see."""
     wanted = set(ids)
     found = ((source, one) for source, one in every(sources, hide) if one.id in wanted)
     for source, one in islice(found, len(wanted)):

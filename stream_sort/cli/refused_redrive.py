@@ -9,10 +9,10 @@ from stream_sort.aws_lambda.parcels import RecordParcel, parcels_of
 from stream_sort.aws_lambda.receipts import put
 from stream_sort.aws_lambda.refused_events import kinesis_event
 from stream_sort.aws_lambda.shapes import Shape
-from stream_sort.cli.choice import counted
 from stream_sort.cli.loading import CONFLICT
 from stream_sort.cli.stream_places import PlaceUnreadable, kinesis_records, table_queues
 from stream_sort.errors import InvalidInput, StreamSortError
+from stream_sort.insight.wording import counted
 from stream_sort.model.outcomes import Status
 from stream_sort.model.withdrawal import is_kept_aside
 

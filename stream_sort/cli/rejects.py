@@ -43,7 +43,7 @@ class Rejects:
 
     @classmethod
     def of(cls, file: str, wanted: Path | None) -> Rejects:
-        """Those of a file that is put; InvalidInput if they could not be written, where that is no use at the end."""
+        """Return the rejects of a file that is put; InvalidInput at once if they could not be written."""
         default = "stdin" if file == "-" or file.startswith(NAMELESS) else file
         path = wanted or Path(f"{default}.rejects")
         if is_file(file, path):
@@ -94,12 +94,12 @@ class Rejects:
 
 
 def _names(path: Path) -> Iterator[Path]:
-    """The name that is wanted, then others like it."""
+    """Return the name that is wanted, then others like it."""
     return chain([path], (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2)))
 
 
 def _is_free(path: Path) -> bool:
-    """Whether nothing is lost there: no file, an empty one, or none that keeps anything."""
+    """Return True if nothing is lost there: no file, an empty one, or none that keeps anything."""
     try:
         return not path.is_file() or path.stat().st_size == 0
     except OSError:

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.choice import Match, counted
+from stream_sort.cli.arguments import Match  # noqa: TC001  # typer reads it
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import Json, print_json, say, tell
 from stream_sort.errors import InvalidInput, SettingsError
+from stream_sort.insight.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.cli.page.gather import Findings
+    from stream_sort.insight.report import Findings
+    from stream_sort.insight.wording import CommandText
 
 STDOUT = "-"
 
@@ -53,9 +55,9 @@ def report(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort report -o report.html
     """
-    from stream_sort.cli.moments import duration_of  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.cli.page.gather import ReportBounds, gather  # noqa: PLC0415
+    from stream_sort.cli.arguments import duration_of  # noqa: PLC0415  # as all imports of commands
     from stream_sort.cli.page.target import check_target  # noqa: PLC0415
+    from stream_sort.insight.report import ReportBounds, gather  # noqa: PLC0415
 
     page_of = _page_of()
     if out != STDOUT:
@@ -63,8 +65,10 @@ def report(  # noqa: PLR0913  # each is an option
     elif as_json:
         raise InvalidInput("-o - prints the page, --json prints what was written; give one of them")
     bounds = ReportBounds(queues, messages, rows, None if period is None else duration_of(period, "--period"), reads)
-    found = gather(connection.sorter, connection.control, match or "*", bounds)
-    _deliver(page_of(found, connection), out, found, as_json=as_json)
+    settings = connection.settings
+    where = f"{connection.stack.name or ''} {settings.items_table} · {settings.cursor_table}".strip()
+    found = gather(connection.sources, match or "*", bounds)
+    _deliver(page_of(found, where, connection.command), out, found, as_json=as_json)
 
 
 def _deliver(page: str, out: str, found: Findings, *, as_json: bool) -> None:
@@ -98,15 +102,15 @@ def _told(found: Findings) -> str:
 
 
 def _period(found: Findings) -> dict[str, float | int | bool]:
-    """What was counted, for programs; `complete_since` is where the counts begin to be complete."""
+    """Return what was counted, for programs; `complete_since` is where the counts begin to be complete."""
     traffic = found.traffic
     told = dict(zip(("arrived", "released", "skipped"), traffic.totals, strict=True))
     whole = {"complete": traffic.is_complete, "complete_since": traffic.complete_since}
     return {"begin": traffic.begin, "end": traffic.end, **told, **whole}
 
 
-def _page_of() -> Callable[[Findings, Connection], str]:
-    """What draws the page; SettingsError without the extra that it needs."""
+def _page_of() -> Callable[[Findings, str, CommandText], str]:
+    """Return what draws the page; SettingsError without the extra that it needs."""
     # Matplotlib would tell of its caches and of files in the user's home, some of it while it is loaded.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from stream_sort.cli.choice import Choice, Match, Queues, counted
+from stream_sort.cli.arguments import Match, Queues, duration_of, queues_to_show
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.moments import duration_of
 from stream_sort.cli.output import WIDE, Cell, Json, Styled, console, json_line, print_json, visible
-from stream_sort.cli.overview import require_known
 from stream_sort.cli.tables import fitted, tabled
 from stream_sort.errors import InvalidInput
+from stream_sort.insight.rows import Choice, require_known
+from stream_sort.insight.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console, RenderableType
 
-    from stream_sort.cli.overview import Overview, QueueLine
+    from stream_sort.insight.overview import Overview, QueueLine
 
 
 SHORTEST_PAUSE = 0.2
@@ -61,9 +61,9 @@ def status(  # noqa: PLR0913  # each is an option
     Example: stream-sort status --match "app-*"
     """
     pause = duration_of(every, "--every", least=SHORTEST_PAUSE)
-    choice = Choice.to_look_at(queues, match)
+    choice = queues_to_show(queues, match)
     for queue in choice.queues:
-        require_known(connection.sorter, queue)
+        require_known(connection.sources, queue)
     looks = _looks(connection, choice, deep=deep, every=pause if watch else None)
     if as_json:
         for now in looks:
@@ -85,11 +85,11 @@ def status(  # noqa: PLR0913  # each is an option
 
 
 def _looks(connection: Connection, choice: Choice, *, deep: bool, every: float | None) -> Iterator[Overview]:
-    from stream_sort.cli.overview import look  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.insight.overview import look  # noqa: PLC0415  # as all imports of commands
 
     before: Overview | None = None
     while True:
-        now = look(connection.sorter, connection.control, choice, deep=deep)
+        now = look(connection.sources, choice, deep=deep)
         yield now.rated(before)
         before = now
         if every is None:
@@ -105,7 +105,7 @@ def _print_lines(now: Overview, *, one_line: bool) -> None:
 
 
 def _table(now: Overview, limit: int, screen: Console, *, deep: bool, summary_first: bool = False) -> RenderableType:
-    """All that is shown; with the summary first, a screen that is too small cuts off what is least in trouble."""
+    """Return all that is shown; with the summary first, a small screen cuts off what is least in trouble."""
     from rich.console import Group  # noqa: PLC0415  # as all imports of commands
     from rich.text import Text  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def _table(now: Overview, limit: int, screen: Console, *, deep: bool, summary_fi
 
 
 def _row(line: QueueLine, now: Overview, extras: Extras) -> list[Cell]:
-    from stream_sort.cli.reasons import age  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.insight.wording import age  # noqa: PLC0415  # as all imports of commands
 
     style = "red" if line.parked or line.dead or line.error else "yellow" if line.waits else ""
     parked = ", ".join(f"{name} at {one.seq}" for name, one in line.parked.items())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.output import WIDE, Styled, visible
+from stream_sort.cli.output import WIDE, Styled, console, visible
 from stream_sort.formats.columns import PIPE_WIDTH, Column, fit
 
 if TYPE_CHECKING:
@@ -47,6 +47,12 @@ def tabled(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    """Print a table that fits the screen; numbers to the right."""
+    screen = console()
+    screen.print(fitted(columns, rows, screen))
+
+
 def fitted(columns: Sequence[str], rows: Iterable[Sequence[Cell]], screen: Console) -> RenderableType:
     """Return a table that fits the screen, or 120 columns where that is a pipe; it says which columns it leaves out.
 
@@ -70,7 +76,7 @@ def fitted(columns: Sequence[str], rows: Iterable[Sequence[Cell]], screen: Conso
 
 
 def _table(columns: Mapping[int, Column], rows: Sequence[Sequence[Cell]]) -> Table:
-    """A table of rich's, of texts that are no markup."""
+    """Return a table of rich's, of texts that are no markup."""
     from rich import box  # noqa: PLC0415  # as above
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415

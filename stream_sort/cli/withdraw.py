@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.choice import counted
+from stream_sort.cli.arguments import seqs_of
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.cli.failed_messages import Queue  # noqa: TC001  # typer reads annotations when it runs
 from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, json_line, print_json, say
-from stream_sort.cli.overview import require_known
-from stream_sort.cli.seqs import named, seqs_of
 from stream_sort.errors import InvalidInput, NotWithdrawn
+from stream_sort.insight.rows import require_known
+from stream_sort.insight.wording import counted, named_seqs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.model.withdrawal import Withdrawal
+    from stream_sort.ports import ItemStore
     from stream_sort.sorter import Sorter
 
 # More of them are no strays.
@@ -47,8 +48,8 @@ def withdraw(  # noqa: PLR0913  # each is an option
     Example: stream-sort withdraw ada 1700000000000 --reason "a time in place of a seq" --yes
     """
     sorter, ranges = connection.sorter, [seqs_of(text) for text in seqs]
-    require_known(sorter, queue)
-    wanted = sorted(set(_stored(sorter, queue, ranges)))
+    require_known(connection.sources, queue)
+    wanted = sorted(set(_stored(connection.sources.items, queue, ranges)))
     if not wanted:
         # For its error, which says what is there instead.
         wanted = [ranges[0].start]
@@ -70,18 +71,18 @@ def withdraw(  # noqa: PLR0913  # each is an option
         raise typer.Exit(FAILED)
 
 
-def _stored(sorter: Sorter, queue: str, ranges: list[range]) -> Iterator[int]:
-    """The seqs of these ranges at which something is stored; InvalidInput if they are too many."""
+def _stored(items: ItemStore, queue: str, ranges: list[range]) -> Iterator[int]:
+    """Yield the seqs of these ranges at which something is stored; InvalidInput if they are too many."""
     count = 0
     for part in ranges:
         after, more = part.start - 1, True
         while more and after < part.stop - 1:
-            page = sorter.stores.items.page(queue, after, part.stop - 1, 1_000)
+            page = items.page(queue, after, part.stop - 1, 1_000)
             for item in page.items:
                 count += 1
                 yield item.seq
             if count > MOST:
-                raise InvalidInput(f"{named(ranges)}: more than {MOST:,} are stored there, which are no strays")
+                raise InvalidInput(f"{named_seqs(ranges)}: more than {MOST:,} are stored there, which are no strays")
             more = page.more
             after = page.items[-1].seq if page.items else after
 

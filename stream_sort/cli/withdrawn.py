@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.choice import Choice, Match, Queues, moment
+from stream_sort.cli.arguments import Match, Queues, queues_to_show
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.letters import Queue  # noqa: TC001  # typer reads annotations when it runs
-from stream_sort.cli.output import Json, json_line, print_json, say, show_table
-from stream_sort.cli.overview import cursor_rows
-from stream_sort.cli.tables import tabled
+from stream_sort.cli.failed_messages import Queue  # noqa: TC001  # typer reads annotations when it runs
+from stream_sort.cli.output import Json, json_line, print_json, say
+from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import InvalidInput
+from stream_sort.insight.rows import Choice, cursor_rows
+from stream_sort.insight.wording import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.model.withdrawal import Withdrawal
-    from stream_sort.sorter import Sorter
 
 app = typer.Typer(help="Messages that were taken out of their slots.", no_args_is_help=True)
 
@@ -39,7 +39,7 @@ def list_withdrawn(
 
     Example: stream-sort withdrawn list ada
     """
-    found = list(_withdrawn(connection.sorter, Choice.to_look_at(queues, match)))
+    found = list(_withdrawn(connection, queues_to_show(queues, match)))
     if as_json:
         print_json([_told(one) for one in found])
     elif found:
@@ -83,13 +83,13 @@ def _chosen(connection: Connection, queue: str, number: int) -> Withdrawal:
     return found[0]
 
 
-def _withdrawn(sorter: Sorter, choice: Choice) -> Iterator[Withdrawal]:
+def _withdrawn(connection: Connection, choice: Choice) -> Iterator[Withdrawal]:
     for queue in choice.queues:
-        yield from sorter.withdrawn(queue)
+        yield from connection.sorter.withdrawn(queue)
     if not choice.queues:
-        for row in cursor_rows(sorter):
+        for row in cursor_rows(connection.sources):
             if row.withdrawals and choice.takes(row.queue):
-                yield from sorter.withdrawn(row.queue)
+                yield from connection.sorter.withdrawn(row.queue)
 
 
 def _told(one: Withdrawal) -> dict[str, Any]:

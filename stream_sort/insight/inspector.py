@@ -31,7 +31,7 @@ class Inspector:
     first_seq: int = 0
 
     def stored_after(self, queue: str, position: int) -> Iterator[int]:
-        """All stored seqs after a position, ascending."""
+        """Yield all stored seqs after a position, ascending."""
         more = True
         while more:
             look = self.items.look(queue, position, PAGE)
@@ -40,11 +40,11 @@ class Inspector:
             position = look.seqs[-1] if look.seqs else position
 
     def gaps(self, queue: str, position: int) -> list[range]:
-        """All gaps after a position."""
+        """Return all gaps after a position."""
         return list(gaps_between(position, self.stored_after(queue, position)))
 
     def explain(self, cursor: Cursor, policy: GapPolicy, limit: int, now: float) -> QueueState:
-        """The state of a queue, from at most `limit` slots beyond the position and as many at its end."""
+        """Return the state of a queue, from at most `limit` slots beyond the position and as many at its end."""
         queue, position = cursor.queue, cursor.position
         ahead: list[int] = []
         for seq in self.stored_after(queue, position):
@@ -80,11 +80,11 @@ class Inspector:
         )
 
     def late(self, cursor: Cursor, limit: int) -> list[LateMessage]:
-        """The late messages among the highest `limit` slots, the lowest seq first; those that a trim has kept, too."""
+        """Return the late messages among the highest `limit` slots, lowest seq first; those that a trim kept, too."""
         return _late(self.items.tombstones(cursor.queue, limit).items)
 
     def _tombstones(self, cursor: Cursor, limit: int) -> tuple[list[Item], bool]:
-        """The highest first, as far as they are not trimmed; and whether all slots were searched."""
+        """Return the highest first, as far as they are not trimmed; and whether all slots were searched."""
         searched = self.items.tombstones(cursor.queue, limit)
         kept = [item for item in searched.items if cursor.floor is None or item.seq > cursor.floor]
         return kept, not searched.more
@@ -105,7 +105,7 @@ class Inspector:
         return _stray(queue, gap, policy, is_skipped=bool(behind) and behind[0].is_tombstone)
 
     def _below(self, cursor: Cursor) -> str:
-        """What to say of messages from before the start of the queue: written past us, or just before it was opened."""
+        """Say that messages are stored before the start of the queue: written past us, or just before it was opened."""
         look = self.items.look(cursor.queue, MIN_SEQ - 1, 1)
         if not look.seqs or look.seqs[0] >= cursor.first_seq:
             return ""
@@ -117,12 +117,12 @@ class Inspector:
 
 
 def _after_last_message(ahead: list[int], tombstones: set[int]) -> int:
-    """How many of some slots there are through the last one that holds a message."""
+    """Return how many of some slots there are through the last one that holds a message."""
     return max((at for at, seq in enumerate(ahead, 1) if seq not in tombstones), default=0)
 
 
 def _parted(position: int, ahead: list[int], end: int) -> tuple[list[int], list[int]]:
-    """The first `end` slots with those that follow without a gap, and those beyond, which are skipped in advance."""
+    """Return the first `end` slots and those that follow without a gap, then those beyond: skipped in advance."""
     while end < len(ahead) and ahead[end] == (ahead[end - 1] if end else position) + 1:
         end += 1
     return ahead[:end], ahead[end:]
@@ -145,7 +145,7 @@ def _advice(queue: str, gap: range, policy: GapPolicy) -> str:
 
 
 def _stray(queue: str, gap: range, policy: GapPolicy, *, is_skipped: bool) -> str:
-    """What to do about a gap that is too long to be given up; `is_skipped` says so of the seq behind it."""
+    """Return what to do about a gap that is too long to be given up; `is_skipped` says so of the seq behind it."""
     then = f"{length(gap):,} seqs are missing, {gap.start} to {gap.stop - 1}. "
     if is_skipped:
         then += (

@@ -17,10 +17,10 @@ import pytest
 from botocore.config import Config
 
 from stream_sort import OrderedConsumer, StreamSorter
-from stream_sort.cli.costing import model, sweeps
-from stream_sort.cli.costing.model import HOURS, IDLE_WAKE, MARK, MARK_SWEPT, Load, monthly
-from stream_sort.cli.costing.sweeps import WAITING
-from stream_sort.cli.costing.work import Work
+from stream_sort.insight.costing import model, sweeps
+from stream_sort.insight.costing.model import HOURS, IDLE_WAKE, MARK, MARK_SWEPT, Load, monthly
+from stream_sort.insight.costing.sweeps import WAITING
+from stream_sort.insight.costing.work import Work
 from stream_sort.model.consumption import Wake
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.inserts import BATCH

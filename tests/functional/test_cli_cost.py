@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.cli.cost import amount_of
-from stream_sort.cli.costing.prices import PRICES
 from stream_sort.cli.lazy_group import load
+from stream_sort.insight.costing.prices import PRICES
 from tests.functional.command_line import Line, examples_of
 
 if TYPE_CHECKING:

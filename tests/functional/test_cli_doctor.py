@@ -12,9 +12,9 @@ import pytest
 
 from stream_sort import StreamSorter, Sweeper
 from stream_sort.aws import accounts
-from stream_sort.cli import doubts
-from stream_sort.cli.checkup.standing import read_standings
 from stream_sort.cli.connection import connect
+from stream_sort.insight import doubts
+from stream_sort.insight.checkup.standing import read_standings
 from stream_sort.model.consumption import Checkpoint, Subscription
 from stream_sort.model.message import KeyNames, take_message
 from stream_sort.model.records import Arrival
@@ -33,7 +33,7 @@ KEYS = KeyNames("queue", "seq")
 @pytest.fixture(autouse=True)
 def where(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounts, "_local", lambda: None)
-    monkeypatch.setattr("stream_sort.cli.checkup.standing.PAUSE", 0.0)
+    monkeypatch.setattr("stream_sort.insight.checkup.standing.PAUSE", 0.0)
     for name, value in {**VARIABLES, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}.items():
         monkeypatch.setenv(name, value)
 
@@ -190,7 +190,7 @@ def test_a_queue_that_moves_meanwhile_is_not_stuck(desk: OperatorDesk) -> None:
     desk.put("ada", 0)
     desk.sorter.stores.items.put(Arrival(take_message({"queue": "ada", "seq": 1}, KEYS), 0), 0.0)
     connection = connect()
-    found = read_standings(connection, "*", 60.0, sleep=lambda _: desk.put("ada", 2))
+    found = read_standings(connection.sources, "*", 60.0, sleep=lambda _: desk.put("ada", 2))
     connection.close()
     assert found.stuck == ()
 
@@ -420,7 +420,7 @@ def test_i7_an_unforeseen_error_in_one_check_ends_no_other(desk: OperatorDesk, m
     def failing(*_: object) -> list[object]:
         raise ZeroDivisionError("in the middle")
 
-    monkeypatch.setattr("stream_sort.cli.checkup.examination.check_queues", failing)
+    monkeypatch.setattr("stream_sort.insight.checkup.examination.check_queues", failing)
     told = Line().json("doctor")["findings"]
     assert any("unexpected ZeroDivisionError('in the middle'); this is a bug" in one["text"] for one in told)
     assert {"tables", "consumers"} <= {one["area"] for one in told if one["level"] == "OK"}

@@ -184,7 +184,7 @@ def test_a_function_with_another_layer_is_found(stack: DeployedStack) -> None:
 
 
 def test_another_version_in_the_functions_is_told(stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stream_sort.cli.checkup.deployment.__version__", "9.9.9")
+    monkeypatch.setattr("stream_sort.insight.checkup.examination.__version__", "9.9.9")
     level, area, text, remedy = only(stack.doctor())
     assert (level, area) == ("WARN", "versions")
     assert text.endswith("this command is 9.9.9")

@@ -9,8 +9,8 @@ import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.aws import accounts
-from stream_sort.cli.checkup import functions, remedies
 from stream_sort.errors import CursorLost, MissingItems, NotParked, QueueDamaged
+from stream_sort.insight.checkup.aws import logs_of, restore, retouch, update
 from tests.functional.command_line import VARIABLES, Line
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ class Local:
 
     is_local = True
 
-    class connection:  # noqa: N801
-        class stack:  # noqa: N801
-            parameters: dict[str, str] = {}  # noqa: RUF012
+    parameters: dict[str, str] = {}  # noqa: RUF012
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +75,6 @@ def test_hints_at_the_local_stack_can_be_typed(monkeypatch: pytest.MonkeyPatch) 
 
 def test_doctor_names_commands_as_they_can_be_typed() -> None:
     aws = cast("Any", Local)
-    told = [remedies.update(aws), remedies.restore(aws), functions.logs_of("sweep", aws)]
+    told = [update(aws), restore(aws), logs_of("sweep", aws)]
     assert [one.split(",")[0] for one in told] == [f"{TYPED} local {word}" for word in ("up", "reset", "logs sweep")]
-    assert remedies.retouch(aws).count(f"{TYPED} local up --set Tracing=") == 2
+    assert retouch(aws).count(f"{TYPED} local up --set Tracing=") == 2

@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter, StreamSortError, Sweeper, TryLater
-from stream_sort.cli import doubts, messages, overview, queues, status
+from stream_sort.cli import messages, queues, status
+from stream_sort.insight import doubts, overview, rows
 from stream_sort.model.message import take_message
 from stream_sort.model.records import Arrival
 from stream_sort.stores.dynamodb.calls import Calls
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort import Batch
+    from stream_sort.insight.sources import Sources
     from stream_sort.model.records import QueuePage
     from tests.functional.conftest import Table
 
@@ -180,14 +182,14 @@ def test_what_was_released_while_status_looked_is_no_gap(
     put("busy", 0, 2)
     time.sleep(0.01)
     put("busy", 1, 4)
-    rows = overview.cursor_rows
+    read = rows.cursor_rows
 
-    def slow(one: StreamSorter, damaged: dict[str, StreamSortError]) -> object:
-        yield from list(rows(one, damaged))
+    def slow(one: Sources, damaged: dict[str, StreamSortError]) -> object:
+        yield from list(read(one, damaged))
         # It goes on while the rows are on their way.
         sorter.put_many({"queue": "busy", "seq": seq} for seq in (3, 5, 6))
 
-    monkeypatch.setattr(overview, "cursor_rows", slow)
+    monkeypatch.setattr(rows, "cursor_rows", slow)
     (one,) = line.json("status")["lines"]
     assert (one["position"], one["gap_age"], one["in_doubt"]) == (2, None, False)
 
@@ -505,7 +507,7 @@ def test_skip_says_that_nothing_is_stored_beyond(line: Line, put: Callable[..., 
 def test_a_screen_that_is_too_small_keeps_the_summary(put: Callable[..., None], sorter: StreamSorter) -> None:
     put("ada", 0, 2)
     put("bob", 0)
-    seen = overview.look(sorter, None)
+    seen = overview.look(sorter.sources())
     screen = Console(width=100)
     shown = [
         "".join(part.text for part in screen.render(status._table(seen, 1, screen, deep=False, summary_first=first)))
@@ -581,7 +583,7 @@ def test_advance_counts_messages_and_not_tombstones(line: Line, dynamo: Table, p
 def test_more_than_can_be_looked_at_is_counted_by_seqs(
     line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stream_sort.cli.seqs.MOST_COUNTED", 3)
+    monkeypatch.setattr("stream_sort.insight.released.MOST_COUNTED", 3)
     put("ada", 0, 2, 3, 4, 5)
     assert "1 seq skipped, up to 4 messages released" in line.run("skip", "ada", "1", "--yes").stdout
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import OrderedConsumer
-from stream_sort.cli import doubts, report
+from stream_sort.cli import report
 from stream_sort.cli.output import visible
+from stream_sort.insight import doubts
 from tests.functional.command_line import VARIABLES, Line, examples_of
 from tests.functional.report_scene import HOSTILE, POISON, WRITTEN_PAST_US, Scene, TakenApart
 
@@ -323,15 +324,12 @@ def test_a_home_that_matplotlib_cannot_use_is_none_of_our_business(
     monkeypatch.delenv("MPLCONFIGDIR", raising=False)
     code = """
 from stream_sort import StreamSorter
-from stream_sort.cli.connection import Connection
-from stream_sort.cli.page.gather import ReportBounds, gather
-from stream_sort.aws.accounts import AwsPlace
+from stream_sort.insight.report import ReportBounds, gather
 from stream_sort.cli.report import _page_of
-from stream_sort.settings import Settings
 
 page_of, sorter = _page_of(), StreamSorter.in_memory()
 sorter.put({"queue": "ada", "seq": 0})
-print(page_of(gather(sorter, None, "*", ReportBounds()), Connection(Settings(), AwsPlace())))
+print(page_of(gather(sorter.sources(), "*", ReportBounds()), "Items", lambda *words, options=(): " ".join(words)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""

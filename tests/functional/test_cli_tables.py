@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from stream_sort.cli import status
-from stream_sort.cli.overview import look
 from stream_sort.cli.tables import fitted
 from stream_sort.formats.columns import PIPE_WIDTH, text_width
+from stream_sort.insight.overview import look
 from tests.functional.command_line import VARIABLES, Line
 from tests.functional.operator_desk import OperatorDesk
 
@@ -79,7 +79,7 @@ def test_tables_that_fit_have_wide_too() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_status_fits_every_terminal(desk: OperatorDesk, width: int) -> None:
     screen = Console(width=width, height=50, file=StringIO(), force_terminal=True, no_color=True, highlight=False)
-    screen.print(status._table(look(desk.sorter, "Control"), 0, screen, deep=False))
+    screen.print(status._table(look(desk.sorter.sources("Control")), 0, screen, deep=False))
     shown = screen.file.getvalue()  # type: ignore[attr-defined]
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
     assert max(map(text_width, lines)) <= width

@@ -10,16 +10,12 @@ import pytest
 
 from stream_sort import __version__
 from stream_sort.aws.accounts import AwsPlace
-from stream_sort.cli.checkup.asking import Aws
-from stream_sort.cli.checkup.deployment import STEPS
-from stream_sort.cli.checkup.functions import CONTROL, READERS, SHARED, TABLES
-from stream_sort.cli.checkup.mappings import KINESIS, MAPPINGS, PARALLEL, PARTIAL
-from stream_sort.cli.checkup.resources import function_of
-from stream_sort.cli.checkup.roles import NEEDS
-from stream_sort.cli.checkup.schedules import RULES
-from stream_sort.cli.checkup.versions import NAMED
-from stream_sort.cli.checkup.watch import QUEUES
 from stream_sort.cli.connection import Connection
+from stream_sort.cli.doctor import aws_of
+from stream_sort.insight.checkup.functions import CONTROL, NAMED, READERS, SHARED, TABLES
+from stream_sort.insight.checkup.resources import QUEUES, STEPS, function_of
+from stream_sort.insight.checkup.roles import NEEDS
+from stream_sort.insight.checkup.triggers import KINESIS, MAPPINGS, PARALLEL, PARTIAL, RULES
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.tables import ACTIVE_INDEX, LISTING_INDEX, WAITING_INDEX
 
@@ -75,7 +71,7 @@ def test_a_mapping_that_is_made_by_hand_is_what_the_template_makes(
     listed = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::Lambda::EventSourceMapping"]
     made = {(told["FunctionName"]["Ref"], json.dumps(told["EventSourceArn"])): told for told in listed}
     assert defaults["Parallelization"] == PARALLEL
-    aws = Aws(Connection(Settings(), AwsPlace()))
+    aws = aws_of(Connection(Settings(), AwsPlace()))
     for one in (*MAPPINGS, KINESIS):
         request = one.request("function", "source", "failures", aws)
         template = made[function_of(one.step), source_of(one)]

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from stream_sort.aws.accounts import AwsPlace, Stack
 from stream_sort.cli.app import app as command
-from stream_sort.cli.checkup.examination import CheckupTerms, examine
 from stream_sort.cli.connection import Connection
+from stream_sort.cli.doctor import examined_by
+from stream_sort.insight.checkup.examination import CheckupTerms, examine
 from stream_sort.local.settlement import STACK
 from stream_sort.local.stack import LocalStack
 from stream_sort.local.tools import ACCESS_KEY, REGION
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
-    from stream_sort.cli.checkup.finding import Finding
+    from stream_sort.insight.checkup.finding import Finding
     from stream_sort.local.ministack import MiniStack
     from tests.conftest import Tables
 
@@ -80,7 +81,7 @@ def examined(app: App) -> tuple[Finding, ...]:
     place = AwsPlace(region=REGION, endpoint_url=app.stack.endpoint, key=ACCESS_KEY)
     stack = Stack("the local stack", outputs, {})
     with closing(Connection(settings, place, outputs["ControlTable"], stack=stack)) as connection:
-        return examine(connection, CheckupTerms()).findings
+        return examine(examined_by(connection), CheckupTerms()).findings
 
 
 @pytest.mark.ministack

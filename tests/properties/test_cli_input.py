@@ -8,9 +8,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_sort.cli.arguments import seqs_of
 from stream_sort.cli.message_file import entries
 from stream_sort.cli.output import json_line, shell_word, visible
-from stream_sort.cli.seqs import seqs_of
 from stream_sort.errors import InvalidInput
 from stream_sort.formats.terminal_text import UNSAFE
 

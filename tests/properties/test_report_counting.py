@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_sort import StreamSorter
-from stream_sort.cli.page import counting
-from stream_sort.cli.page.counting import walk_queues
-from stream_sort.cli.page.traffic import BINS, TrafficCounts
+from stream_sort.insight import traffic
+from stream_sort.insight.traffic import BINS, TrafficCounts, walk_queues
 from stream_sort.testing.clock import MovableClock
 
 PAUSES = st.sampled_from([0.0, 1.0, 30.0, 100.0, 1_000.0])
@@ -80,8 +79,8 @@ BACK = st.sampled_from([1.0, 60.0, 500.0, 5_000.0, 100_000.0])
 def small_pages() -> Any:
     """Pages that are small beside the queues."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "FIRST_PAGE", 2)
-        patch.setattr(counting, "PAGE", 3)
+        patch.setattr(traffic, "FIRST_PAGE", 2)
+        patch.setattr(traffic, "PAGE", 3)
         yield
 
 

@@ -12,24 +12,23 @@ import pytest
 from botocore.stub import Stubber
 
 from stream_sort.aws.accounts import AwsPlace, Stack
-from stream_sort.cli.checkup.asking import TRIES, Aws, Unanswered
-from stream_sort.cli.checkup.finding import Checkup, fail, ok
-from stream_sort.cli.checkup.functions import check_function, logs_of
-from stream_sort.cli.checkup.mappings import MAPPINGS, check_mapping
-from stream_sort.cli.checkup.remedies import restore, retouch, update
-from stream_sort.cli.checkup.schedules import Rule, check_rule
-from stream_sort.cli.checkup.tables import Table, check_table
-from stream_sort.cli.checkup.versions import check_layers, check_version
-from stream_sort.cli.checkup.watch import check_alarms, check_letters
+from stream_sort.aws.asking import TRIES, AwsReader
 from stream_sort.cli.connection import Connection
+from stream_sort.cli.doctor import aws_of
+from stream_sort.insight.checkup.aws import Aws, Unanswered, logs_of, restore, retouch, update
+from stream_sort.insight.checkup.finding import Checkup, fail, ok
+from stream_sort.insight.checkup.functions import check_function, check_layers, check_version
+from stream_sort.insight.checkup.resources import check_alarms, check_letters
+from stream_sort.insight.checkup.tables import Table, check_table
+from stream_sort.insight.checkup.triggers import MAPPINGS, Rule, check_mapping, check_rule
 from stream_sort.model.message import KeyNames
 from stream_sort.settings import Settings
-from stream_sort.stores.dynamodb.tables import TableNames, cursor_table
+from stream_sort.stores.dynamodb.tables import OPTIONAL_INDEXES, TableNames, cursor_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stream_sort.cli.checkup.finding import Finding
+    from stream_sort.insight.checkup.finding import Finding
 
 WANTED = cursor_table(TableNames("Items", "Cursor", KeyNames("queue", "seq")))
 INDEXES = WANTED["GlobalSecondaryIndexes"]
@@ -37,18 +36,27 @@ QUEUE = next(one for one in MAPPINGS if one.source == "RetryQueue")
 
 
 @pytest.fixture
-def aws() -> Iterator[Aws]:
+def sqs() -> Iterator[Any]:
+    with closing(boto3.client("sqs", "eu-west-1", aws_access_key_id="x", aws_secret_access_key="y")) as client:
+        yield client
+
+
+@pytest.fixture
+def reader(sqs: Any) -> AwsReader:
+    return AwsReader(AwsPlace(region="eu-west-1"), sleep=lambda _: None, clients={"sqs": sqs})
+
+
+@pytest.fixture
+def aws() -> Aws:
     stack = Stack("orders", {"ItemsTable": "Items", "CursorTable": "Cursor"}, {})
-    connection = Connection(Settings(), AwsPlace(profile="ops", region="eu-west-1"), stack=stack)
-    with closing(boto3.client("sqs", "eu-west-1", aws_access_key_id="x", aws_secret_access_key="y")) as sqs:
-        yield Aws(connection, sleep=lambda _: None, clients={"sqs": sqs})
+    return aws_of(Connection(Settings(), AwsPlace(profile="ops", region="eu-west-1"), stack=stack))
 
 
 @pytest.fixture
 def local() -> Aws:
     place = AwsPlace(region="us-east-1", endpoint_url="http://127.0.0.1:4566", key="test")
     outputs = {"ItemsTable": "Items", "CursorTable": "Cursor", "ControlTable": "Control"}
-    return Aws(Connection(Settings(), place, stack=Stack("the local stack", outputs)))
+    return aws_of(Connection(Settings(), place, stack=Stack("the local stack", outputs)))
 
 
 def told(found: Iterable[Finding]) -> list[tuple[str, str]]:
@@ -123,7 +131,9 @@ def test_a_mapping_that_is_being_changed_is_told(state: str, level: str, aws: Aw
     ],
 )
 def test_a_table_that_is_not_ready_is_told(change: dict[str, Any], level: str, text: str, aws: Aws) -> None:
-    assert told(check_table(Table("cursor", WANTED, {**WANTED, **change}, "on"), aws)) == [(level, text)]
+    assert told(check_table(Table("cursor", WANTED, {**WANTED, **change}, "on", OPTIONAL_INDEXES), aws)) == [
+        (level, text)
+    ]
 
 
 def test_an_index_with_other_keys_is_found(aws: Aws) -> None:
@@ -165,8 +175,7 @@ def test_cloudformation_can_revert_drift(aws: Aws) -> None:
 )
 def test_no_remedy_of_a_local_stack_leads_to_a_real_account(tracing: str, commands: str, local: Aws) -> None:
     given = {"Tracing": tracing} if tracing else {}
-    stack = replace(local.connection.stack, parameters=given)
-    local = replace(local, connection=replace(local.connection, stack=stack))
+    local = replace(local, parameters=given)
     request = QUEUE.request("process", "arn", None, local)
     (mapping,) = check_mapping(QUEUE, request, [], local)
     assert mapping.remedy == local.command("lambda", "create-event-source-mapping", "--cli-input-json", dumps(request))
@@ -178,24 +187,24 @@ def test_no_remedy_of_a_local_stack_leads_to_a_real_account(tracing: str, comman
     assert (gone.remedy, other.remedy) == (restore(local), retouch(local))
 
 
-def test_a_throttled_question_is_asked_again(aws: Aws) -> None:
-    with Stubber(aws.clients["sqs"]) as sqs:
-        sqs.add_client_error("get_queue_attributes", "ThrottlingException", http_status_code=400)
-        sqs.add_response("get_queue_attributes", {"Attributes": {"QueueArn": "arn"}})
-        assert aws.ask("sqs", "get_queue_attributes", QueueUrl="u")["Attributes"] == {"QueueArn": "arn"}  # type: ignore[index]
+def test_a_throttled_question_is_asked_again(reader: AwsReader, sqs: Any) -> None:
+    with Stubber(sqs) as said:
+        said.add_client_error("get_queue_attributes", "ThrottlingException", http_status_code=400)
+        said.add_response("get_queue_attributes", {"Attributes": {"QueueArn": "arn"}})
+        assert reader.ask("sqs", "get_queue_attributes", QueueUrl="u")["Attributes"] == {"QueueArn": "arn"}  # type: ignore[index]
         for _ in range(TRIES):
-            sqs.add_client_error("get_queue_attributes", "ThrottlingException", http_status_code=400)
+            said.add_client_error("get_queue_attributes", "ThrottlingException", http_status_code=400)
         with pytest.raises(Unanswered, match="sqs:GetQueueAttributes did not answer"):
-            aws.ask("sqs", "get_queue_attributes", QueueUrl="u")
+            reader.ask("sqs", "get_queue_attributes", QueueUrl="u")
 
 
-def test_what_is_not_there_is_none_and_what_is_denied_names_the_permission(aws: Aws) -> None:
-    with Stubber(aws.clients["sqs"]) as sqs:
-        sqs.add_client_error("get_queue_attributes", "AWS.SimpleQueueService.NonExistentQueue")
-        assert aws.ask("sqs", "get_queue_attributes", QueueUrl="u") is None
-        sqs.add_client_error("get_queue_attributes", "AccessDenied")
+def test_what_is_not_there_is_none_and_what_is_denied_names_the_permission(reader: AwsReader, sqs: Any) -> None:
+    with Stubber(sqs) as said:
+        said.add_client_error("get_queue_attributes", "AWS.SimpleQueueService.NonExistentQueue")
+        assert reader.ask("sqs", "get_queue_attributes", QueueUrl="u") is None
+        said.add_client_error("get_queue_attributes", "AccessDenied")
         with pytest.raises(Unanswered, match=r"^needs sqs:GetQueueAttributes$"):
-            aws.ask("sqs", "get_queue_attributes", QueueUrl="u")
+            reader.ask("sqs", "get_queue_attributes", QueueUrl="u")
 
 
 def test_commands_for_the_local_aws_carry_its_keys(local: Aws) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.cli.costing.disorder import LookAhead, releases
-from stream_sort.cli.costing.model import OWN_BYTES, Load, monthly
-from stream_sort.cli.costing.work import Work, read_units, write_units
+from stream_sort.insight.costing.disorder import LookAhead, releases
+from stream_sort.insight.costing.model import OWN_BYTES, Load, monthly
+from stream_sort.insight.costing.work import Work, read_units, write_units
 from stream_sort.sorter import Sorter
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stream_sort.cli.refused import WORK, QueueSource
+from stream_sort.cli.refused import QueueSource
+from stream_sort.insight.checkup.resources import WORK
 from stream_sort.model.message import KeyNames
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_sort.cli.page.history import History, ReportGap, Slot, merged
+from stream_sort.insight.history import History, ReportGap, Slot, merged
 
 
 def history(*arrivals: tuple[int, float], position: int, skipped: tuple[int, ...] = ()) -> History:

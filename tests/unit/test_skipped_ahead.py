@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.cli.page.history import History, ReportGap, Slot
+from stream_sort.insight.history import History, ReportGap, Slot
 from tests.unit.queues import message
 
 

@@ -58,7 +58,7 @@ class Scout:
                 self._error = error
 
     def _look(self, sorter: StreamSorter) -> None:
-        page = sorter.stores.cursors.rows()
+        page = sorter.sources().cursors.rows()
         for row in page.rows:
             if row.queue in self._board.counts:
                 beyond = sorter.explain(row.queue).stored_beyond

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from matplotlib.ticker import FuncFormatter
 
-from stream_sort.cli.choice import counted, moment
 from stream_sort.cli.page.axes import NAME_HEIGHT, count_along, place, rows, time_along, whole_numbers
 from stream_sort.cli.page.drawing import Drawing, Ink
-from stream_sort.cli.page.gather import PARTS
-from stream_sort.cli.reasons import age
-from stream_sort.cli.seqs import seqs_text
+from stream_sort.insight.report import PARTS
+from stream_sort.insight.wording import age, counted, moment, seqs_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,10 +17,10 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from stream_sort.cli.overview import QueueLine
-    from stream_sort.cli.page.gather import Findings
-    from stream_sort.cli.page.history import ReportGap
-    from stream_sort.cli.page.traffic import TrafficCounts
+    from stream_sort.insight.history import ReportGap
+    from stream_sort.insight.overview import QueueLine
+    from stream_sort.insight.report import Findings
+    from stream_sort.insight.traffic import TrafficCounts
 
 BAR = 13.0
 AROUND = 32.0

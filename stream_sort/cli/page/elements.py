@@ -7,7 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from stream_sort.cli.output import visible
+from stream_sort.formats.terminal_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,37 +6,36 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from stream_sort import __version__
-from stream_sort.cli.choice import counted, moment
 from stream_sort.cli.page.charts import SERIES, gap_rows, gap_timeline, lag, most_behind, traffic
 from stream_sort.cli.page.drawing import Ink, looks
 from stream_sort.cli.page.elements import document, tag
 from stream_sort.cli.page.panels import PANELS, panel
 from stream_sort.cli.page.tables import left_out, name_of, queue_table, trouble_table
 from stream_sort.cli.page.wording import period_text, span_text, traffic_text
+from stream_sort.insight.wording import counted, moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from xml.etree.ElementTree import Element
 
-    from stream_sort.cli.connection import Connection
     from stream_sort.cli.page.elements import Content
-    from stream_sort.cli.page.gather import Findings
+    from stream_sort.insight.report import Findings
+    from stream_sort.insight.wording import CommandText
 
 WIDE, NARROW = 880.0, 340.0
 
 
-def page_of(findings: Findings, connection: Connection) -> str:
-    """The whole page, as text."""
+def page_of(findings: Findings, where: str, command: CommandText) -> str:
+    """Return the whole page, as text; `where` names the tables, `command` what to type about a queue in trouble."""
     with looks():
-        parts = [_head(findings, connection), *_sections(findings, connection), _foot(findings)]
+        parts = [_head(findings, where), *_sections(findings, command), _foot(findings)]
     style = files("stream_sort.cli.page").joinpath("page.css").read_text("utf-8")
     return document(f"{findings.verdict.headline} · stream_sort", style, tag("body", tag("main", *parts)))
 
 
-def _head(findings: Findings, connection: Connection) -> Element:
-    verdict, settings = findings.verdict, connection.settings
+def _head(findings: Findings, where: str) -> Element:
+    verdict = findings.verdict
     mood = "is-bad" if verdict.in_trouble else "is-good" if verdict.queues else "is-empty"
-    where = f"{connection.stack.name or ''} {settings.items_table} · {settings.cursor_table}".strip()
     tiles = [
         _tile("Queues", verdict.queues, ""),
         _tile("Parked", verdict.parked, "is-parked"),
@@ -58,8 +57,8 @@ def _tile(name: str, value: int, mood: str) -> Element:
     return tag("div", tag("dt", name), tag("dd", f"{value:,}"), class_=f"tile {mood if value else ''}".strip())
 
 
-def _sections(findings: Findings, connection: Connection) -> Iterator[Element]:
-    trouble = trouble_table(findings, connection)
+def _sections(findings: Findings, command: CommandText) -> Iterator[Element]:
+    trouble = trouble_table(findings, command)
     if trouble is not None:
         yield _section("In trouble", None, trouble, left_out(findings.verdict.in_trouble, findings))
     yield _traffic(findings)

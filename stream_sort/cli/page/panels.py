@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from stream_sort.cli.page.gather import Findings
-    from stream_sort.cli.page.history import History, Slot
+    from stream_sort.insight.history import History, Slot
+    from stream_sort.insight.report import Findings
 
 WIDTH, HEIGHT = 340.0, 190.0
 PANELS = 6

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream_sort.cli.choice import counted, moment
 from stream_sort.cli.page.elements import fill, tag
-from stream_sort.cli.page.gather import is_in_trouble
-from stream_sort.cli.reasons import age
-from stream_sort.cli.seqs import seqs_text
+from stream_sort.insight.report import is_in_trouble
+from stream_sort.insight.wording import age, counted, moment, seqs_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from xml.etree.ElementTree import Element
 
-    from stream_sort.cli.connection import Connection
-    from stream_sort.cli.overview import QueueLine
     from stream_sort.cli.page.elements import Content
-    from stream_sort.cli.page.gather import Findings
-    from stream_sort.cli.page.history import History
+    from stream_sort.insight.history import History
+    from stream_sort.insight.overview import QueueLine
+    from stream_sort.insight.report import Findings
+    from stream_sort.insight.wording import CommandText
     from stream_sort.model.consumption import Parked
 
 DEAD = "Dead"
 
 
-def trouble_table(findings: Findings, connection: Connection) -> Element | None:
+def trouble_table(findings: Findings, command: CommandText) -> Element | None:
     """Each queue in trouble: what is the matter, since when, and the command that says more; None if there is none."""
     lines = [line for line in findings.overview.lines if is_in_trouble(line)]
     if not lines:
@@ -33,7 +31,7 @@ def trouble_table(findings: Findings, connection: Connection) -> Element | None:
     body = tag("tbody")
     for line in lines[: findings.bounds.rows]:
         matters = tag("td", *_matters(line, histories.get(line.queue), findings.now), data_label="What is the matter")
-        more = tag("td", tag("code", connection.command("explain", line.queue)), data_label="Learn more, and free it")
+        more = tag("td", tag("code", command("explain", line.queue)), data_label="Learn more, and free it")
         body.append(tag("tr", _name(line), matters, more, class_=_class(line)))
     return _table("trouble", ("Queue", "What is the matter", "Learn more, and free it"), body)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream_sort.cli.choice import counted, moment
-from stream_sort.cli.reasons import age
+from stream_sort.insight.wording import age, counted, moment
 
 if TYPE_CHECKING:
-    from stream_sort.cli.page.gather import Findings
+    from stream_sort.insight.report import Findings
 
 
 def period_text(findings: Findings) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from stream_sort import OrderedConsumer, StreamSorter
+from stream_sort.cli.arguments import seqs_of
 from stream_sort.cli.loading import Loader, Rejects
 from stream_sort.cli.local import read_event
 from stream_sort.cli.message_file import entries
 from stream_sort.cli.messages import _beginning
 from stream_sort.cli.redriver import DELIVERED, Redriver
-from stream_sort.cli.seqs import seqs_of
 from stream_sort.errors import InvalidInput, StreamSortError
 from stream_sort.formats.json_text import dumps, loads
 from stream_sort.local.samples import with_names_of
