@@ -46,7 +46,7 @@ def seqs_of(text: str) -> range:
     return range(first, last + 1)
 
 
-def time_of(text: str) -> float:
+def timestamp_of(text: str) -> float:
     """Return the seconds since the epoch of an ISO-8601 time; it must name its time zone, which nobody could guess."""
     try:
         told = datetime.fromisoformat(text)

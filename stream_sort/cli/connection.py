@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from stream_sort.stream_sorter import StreamSorter
 
 DEFAULT_CONSUMER = "process"
+NO_CONTROL = "no control table is named; give --control-table or --stack"
 
 NoConsumers = Annotated[
     bool, typer.Option("--no-consumers", help="There is no control table: nobody consumes these queues.")
@@ -64,13 +65,16 @@ class Connection:
     @cached_property
     def control_store(self) -> ControlStore:
         """Return the control table; SettingsError if nothing names it."""
-        return self.sorter.stores.control(self.control_table)
+        control = self.sources.control
+        if control is None:
+            raise SettingsError(NO_CONTROL)
+        return control
 
     @property
     def control_table(self) -> str:
         """Return the name of the control table; SettingsError if nothing names it."""
         if self.control is None:
-            raise SettingsError("no control table is named; give --control-table or --stack")
+            raise SettingsError(NO_CONTROL)
         return self.control
 
     def control_unless(self, no_consumers: bool) -> str | None:  # noqa: FBT001  # it is an option's value
@@ -78,9 +82,7 @@ class Connection:
         if no_consumers and self.control is not None:
             raise InvalidInput(f"--no-consumers, but the control table is {self.control}; leave one of them out")
         if not no_consumers and self.control is None:
-            raise SettingsError(
-                "no control table is named; give --control-table or --stack, or --no-consumers if nobody consumes"
-            )
+            raise SettingsError(f"{NO_CONTROL}, or --no-consumers if nobody consumes")
         return self.control
 
     def consumer(self, name: str | None = None) -> OrderedConsumer:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.arguments import Everything, Match, Queues, duration_of, queues_to_change, time_of
+from stream_sort.cli.arguments import Everything, Match, Queues, duration_of, queues_to_change, timestamp_of
 from stream_sort.cli.connection import Connection, NoConsumers, connected
 from stream_sort.cli.failed_messages import Queue, check_no_consumers
 from stream_sort.cli.lazy_group import CommandGroup
-from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, fail, print_json, say, tell
+from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_error, print_json, say, tell
 from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, shown
 from stream_sort.insight.consumers import summary_of
@@ -59,7 +59,7 @@ def list_consumers(connection: Connection, *, retired: Retired = False, as_json:
     now = connection.sources.clock()
     readers = [summary_of(control, one, rows, left_out, now=now) for one in named if retired or not one.is_retired]
     for what, error in left_out.items():
-        fail(f"{what} is left out: {error}")
+        print_error(f"{what} is left out: {error}")
     if as_json:
         print_json(readers)
     elif readers:
@@ -205,7 +205,7 @@ def _time(connection: Connection, to_time: str | None, by_duration: str | None) 
         return max(0.0, now - seconds)
     if to_time is None:
         return None
-    if (time := time_of(to_time)) > now:
+    if (time := timestamp_of(to_time)) > now:
         raise InvalidInput(f"{shown(to_time)} lies ahead; for all that is to come: --to latest")
     return max(0.0, time)
 

@@ -181,7 +181,7 @@ def _one_line(ctx: Any = None) -> Iterator[None]:
     except UsageError as error:
         if type(error).__name__ == ASKS_FOR_HELP:
             raise
-        from stream_sort.cli.output import fail  # noqa: PLC0415  # --help has no use for it
+        from stream_sort.cli.output import print_error  # noqa: PLC0415  # --help has no use for it
         from stream_sort.program import program  # noqa: PLC0415
 
         # What the parser itself refuses names no command.
@@ -191,7 +191,7 @@ def _one_line(ctx: Any = None) -> Iterator[None]:
         if options := getattr(error, "possibilities", None):
             # The parser's own suggestions stand in the text that it formats.
             problem, meant = error.message, _options_alike(error.option_name, options)
-        fail(_did_you_mean(problem, meant, program() + command.removeprefix(NAME)))
+        print_error(_did_you_mean(problem, meant, program() + command.removeprefix(NAME)))
         raise typer.Exit(BAD_USAGE) from None
 
 

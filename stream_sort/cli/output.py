@@ -84,7 +84,7 @@ def tell(text: str) -> None:
     typer.echo(visible(text), err=True)
 
 
-def fail(text: str) -> None:
+def print_error(text: str) -> None:
     """Print the one line of an error."""
     tell(f"stream-sort: {' '.join(text.split())}")
 
@@ -101,9 +101,9 @@ def confirm(text: str, yes: bool) -> None:  # noqa: FBT001  # the value of --yes
         typer.echo("", err=True)
         # The same for Ctrl-C and for the end of stdin; only the cause tells.
         if isinstance(abort.__context__, KeyboardInterrupt):
-            fail("nothing was changed")
+            print_error("nothing was changed")
             raise typer.Exit(INTERRUPTED) from None
-    fail("nothing was changed; --yes goes on without asking")
+    print_error("nothing was changed; --yes goes on without asking")
     raise typer.Exit(FAILED)
 
 
@@ -114,12 +114,12 @@ def plain_errors(interrupted: str = "") -> Iterator[None]:
     `interrupted` is said on Ctrl-C.
     """
     if sys.stdout is None:
-        fail("stdout is closed; send it to /dev/null, if nobody is to see what this says")
+        print_error("stdout is closed; send it to /dev/null, if nobody is to see what this says")
         raise typer.Exit(FAILED)
     try:
         yield
     except StreamSortError as error:
-        fail(str(error))
+        print_error(str(error))
         raise typer.Exit(BAD_USAGE if _is_bad_usage(error) else FAILED) from None
     except BrokenPipeError:
         # Whoever read it has seen enough. Not typer's own end, which is 1: that is a failure.
@@ -135,7 +135,7 @@ def plain_errors(interrupted: str = "") -> Iterator[None]:
         # Known by its module, so that nothing of AWS is loaded for it.
         if not type(error).__module__.startswith("botocore"):
             raise
-        fail(f"AWS: {error}")
+        print_error(f"AWS: {error}")
         raise typer.Exit(FAILED) from None
 
 
@@ -146,7 +146,7 @@ def fail_to_write(error: OSError) -> None:
         sys.stdout.flush()
     except (OSError, ValueError):
         _silence_stdout()
-    fail(f"{error.filename}: {told}" if error.filename else f"{told}; can its output be written?")
+    print_error(f"{error.filename}: {told}" if error.filename else f"{told}; can its output be written?")
 
 
 def _silence_stdout() -> None:

@@ -8,7 +8,7 @@ import typer
 
 from stream_sort.cli.arguments import Everything, Match, Queues, queues_to_change, seqs_of
 from stream_sort.cli.connection import Connection, connected, leading_here
-from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, jsonable, print_json, say, tell
+from stream_sort.cli.output import FAILED, Json, Yes, confirm, jsonable, print_error, print_json, say, tell
 from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import (
     InvalidInput,
@@ -158,7 +158,7 @@ def policy(  # noqa: PLR0913  # each is an option
         try:
             done = connection.sorter.policy(name) if wanted is None else connection.sorter.set_policy(name, wanted)
         except RowDamaged as damaged:
-            fail(str(damaged))
+            print_error(str(damaged))
         else:
             told[name] = str(done)
     if as_json:
@@ -232,7 +232,7 @@ def _each(names: list[str], act: Callable[[str], QueueOutcome], *, as_json: bool
             error = named_error(name, problem)
             failed += 1
             told[name] = {"error": f"{type(error).__name__}: {error}"}
-            fail(str(error))
+            print_error(str(error))
         else:
             told[name] = done.facts
             if not as_json:

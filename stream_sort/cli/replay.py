@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from stream_sort.aws.accounts import AwsPlace, find_stack
-from stream_sort.cli.output import BAD_USAGE, confirm, fail
+from stream_sort.cli.output import BAD_USAGE, confirm, print_error
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -55,7 +55,8 @@ def _command(job: str) -> Callable[[typer.Context], None]:
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] not in EXTRA:
                 raise
-            fail(f"{job} needs Spark: pip install '.[cli,spark]' in its folder, or make setup there; and Java 17")
+            install = "pip install '.[cli,spark]' in its folder, or make setup there"
+            print_error(f"{job} needs Spark: {install}; and Java 17")
             if not {"--help", "-h"}.isdisjoint(context.args):
                 typer.echo(_parser(job).format_help(), nl=False)
                 raise typer.Exit from None

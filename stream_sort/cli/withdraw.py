@@ -9,7 +9,7 @@ import typer
 from stream_sort.cli.arguments import seqs_of
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.failed_messages import Queue  # noqa: TC001  # typer reads annotations when it runs
-from stream_sort.cli.output import FAILED, Json, Yes, confirm, fail, json_line, print_json, say
+from stream_sort.cli.output import FAILED, Json, Yes, confirm, json_line, print_error, print_json, say
 from stream_sort.errors import InvalidInput, NotWithdrawn
 from stream_sort.insight.rows import require_known
 from stream_sort.insight.wording import counted, named_seqs
@@ -67,7 +67,7 @@ def withdraw(  # noqa: PLR0913  # each is an option
     if as_json:
         print_json({"queue": queue, "withdrawn": done, "error": None if refused is None else str(refused)})
     if refused is not None:
-        fail(str(refused))
+        print_error(str(refused))
         raise typer.Exit(FAILED)
 
 

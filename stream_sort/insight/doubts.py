@@ -39,7 +39,7 @@ class Settled:
     error: StreamSortError | None = None
 
 
-def settle(sources: Sources, rows: Iterable[Cursor], now: float) -> dict[str, Settled]:
+def settle_doubts(sources: Sources, rows: Iterable[Cursor], now: float) -> dict[str, Settled]:
     """Return what a read shows of the queues that no sweep has measured, as far as the bound goes.
 
     A queue with a long backlog that is about to be released stays in doubt.

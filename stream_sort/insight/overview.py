@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import named_error
-from stream_sort.insight.doubts import HOPELESS, ask_each, settle
+from stream_sort.insight.doubts import HOPELESS, ask_each, settle_doubts
 from stream_sort.insight.rows import Choice, chosen_rows
 from stream_sort.insight.wording import counted
 from stream_sort.model.consumption import first_checkpoint
@@ -135,7 +135,7 @@ def look(
 ) -> Overview:
     """Read every cursor row, checkpoint and dead letter once; with `deep`, the ends of the queues, too.
 
-    Of a queue whose row leaves a doubt, a few slots are read, so that the worst come first: see `settle`.
+    Of a queue whose row leaves a doubt, a few slots are read, so that the worst come first: see `settle_doubts`.
     Of queues that are named, only their rows are read; CursorLost if one had a row and it is gone. Whoever has read
     the rows gives them as `known`.
     """
@@ -146,7 +146,7 @@ def look(
     unreadable: dict[str, StreamSortError] = {}
     consumers = [] if control is None else consumers_of(control, unreadable)
     found = {} if control is None else _progress(control, consumers, list(rows))
-    settled = {} if deep else settle(sources, rows.values(), now)
+    settled = {} if deep else settle_doubts(sources, rows.values(), now)
     at_row = partial(_look_at, sources, found, settled, now, deep=deep)
     lines = [*(ask_each(sources, at_row, list(rows.values())) if deep else map(at_row, rows.values()))]
     lines += [_damaged_line(sources, queue, error) for queue, error in chosen.damaged.items()]

@@ -193,7 +193,7 @@ def test_looks_at_idle_and_active_queues_cost_what_the_formula_says(fresh: Bench
     # The pass over all queues, in two parts at most.
     for _ in range(2):
         fresh.sweep()
-    formula = WAITING + sweeps.look(queues, 1, queues, queues)
+    formula = WAITING + sweeps.watch(queues, 1, queues, queues)
     assert numbers(worth(fresh.sweep())) == pytest.approx(numbers(formula), rel=SCANNED)
     for _ in range(2):
         fresh.clock.move(OVERLAP + 1)
@@ -203,7 +203,7 @@ def test_looks_at_idle_and_active_queues_cost_what_the_formula_says(fresh: Bench
     fresh.wake(dict.fromkeys(names[:recent], 2))
     active = worth(fresh.sweep())
     for measured, moved in ((idle, 0), (active, recent)):
-        formula = WAITING + sweeps.look(queues, 1, moved, queues)
+        formula = WAITING + sweeps.watch(queues, 1, moved, queues)
         assert numbers(measured) == pytest.approx(numbers(formula), rel=SCANNED)
 
 

@@ -103,11 +103,11 @@ def test_the_formulas_of_sweeps_are_those_of_the_page(queues: int, consumers: in
 @pytest.mark.parametrize(("moved", "active", "consumers"), [(1, 1, 1), (20, 300, 2), (950, 2_000, 1)])
 def test_the_formulas_of_many_queues_are_those_of_the_page(moved: int, active: int, consumers: int) -> None:
     many = formula("sweep more, of which `q` moved since and `a` within the hour", q=moved, a=active, c=consumers)
-    assert numbers(sweeps.WAITING + sweeps.look(200_000, consumers, moved, active)) == approx(many)
+    assert numbers(sweeps.WAITING + sweeps.watch(200_000, consumers, moved, active)) == approx(many)
     part = formula("and for 500 of all others, if it is their turn", c=consumers)
     assert numbers(sweeps.in_turn(200_000, consumers, moved, 60) * (1 / 60)) == approx(part)
     idle = formula("sweep `q` queues of which none moved, 500 at most", q=200, c=consumers)
-    assert numbers(sweeps.WAITING + sweeps.look(200, consumers, 0, 0)) == approx(idle)
+    assert numbers(sweeps.WAITING + sweeps.watch(200, consumers, 0, 0)) == approx(idle)
 
 
 def test_what_it_costs_to_be_listed_as_active_is_what_the_page_says() -> None:

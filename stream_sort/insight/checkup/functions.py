@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.insight.checkup.aws import restore, retouch, update
 from stream_sort.insight.checkup.finding import Finding, fail, ok, warn
-from stream_sort.insight.checkup.resources import environment, function_of
+from stream_sort.insight.checkup.resources import function_of, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ def check_function(step: str, config: Mapping[str, Any] | None, aws: Aws) -> Ite
 def check_agreement(configs: Configs, aws: Aws) -> Iterator[Finding]:
     """Check that all functions are told the same, and run on the same Python."""
     there = {step: config for step, config in configs.items() if config is not None}
-    told = {name: {step: environment(config).get(name) for step, config in there.items()} for name in SHARED}
+    told = {name: {step: variables_of(config).get(name) for step, config in there.items()} for name in SHARED}
     told["runtime"] = {step: config.get("Runtime") for step, config in there.items()}
     apart = {
         name: {step: value for step, value in values.items() if value is not None}
@@ -117,7 +117,7 @@ def _state(step: str, config: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
 
 
 def _tables(step: str, config: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
-    told, outputs = environment(config), aws.outputs
+    told, outputs = variables_of(config), aws.outputs
     for variable, output in (TABLES | (CONTROL if step in READERS else {})).items():
         wanted, there = outputs.get(output), told.get(variable)
         if wanted is not None and there != wanted:

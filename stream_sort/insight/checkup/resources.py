@@ -74,7 +74,7 @@ def check_status(found: Resources, aws: Aws) -> Iterator[Finding]:
         yield ok(AREA, f"stack {found.stack!r} is {found.status}: {len(found.ids)} resources")
 
 
-def environment(config: Mapping[str, Any]) -> dict[str, str]:
+def variables_of(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables of a function."""
     variables: dict[str, str] = config.get("Environment", {}).get("Variables", {})
     return variables

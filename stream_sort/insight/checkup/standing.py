@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.errors import RowDamaged, StoreMisconfigured, named_error
-from stream_sort.insight.doubts import settle
+from stream_sort.insight.doubts import settle_doubts
 from stream_sort.insight.overview import consumers_of
 from stream_sort.insight.rows import cursor_rows
 from stream_sort.model.consumption import Checkpoint
@@ -88,7 +88,7 @@ def read_standings(
         tuple(_lost(sources, control, known, pattern)) if control is not None else (),
         {} if control is None else {one: control.dead_letters(one.name) for one in known},
         (*((queue, error) for queue, error in damaged.items() if fnmatchcase(queue, pattern)), *again.failed),
-        settle(sources, rows.values(), now),
+        settle_doubts(sources, rows.values(), now),
         unreadable,
     )
 

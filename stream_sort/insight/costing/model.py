@@ -197,7 +197,7 @@ def _sweeps(load: Load) -> Work:
     since = load.sweep_minutes * 60 + OVERLAP
     # The hour of a queue began half an hour ago, on average.
     recent, active = (min(load.queues, load.moves_a_second * seconds) for seconds in (since, since + HOUR / 2))
-    watch = sweeps.look(load.queues, load.consumers, recent, active)
+    watch = sweeps.watch(load.queues, load.consumers, recent, active)
     passed = sweeps.in_turn(load.queues, load.consumers, recent, load.sweeps / HOURS + 1)
     of_all = sweeps.names(load.queues) + Work(2, 0, 2) * load.queues
     return (sweeps.WAITING + watch) * load.sweeps + (of_all + watch) * SWEEPS_OF_ALL + passed * HOURS

@@ -19,7 +19,7 @@ PARKED = Work(1, 0, 0.5)
 ANOTHER_HOUR = Work(0, 2, 0)
 
 
-def look(queues: float, consumers: int, recent: float, active: float) -> Work:
+def watch(queues: float, consumers: int, recent: float, active: float) -> Work:
     """Return the work of one look at consumers.
 
     Of `queues` in all, `active` were so within the hour, and `recent` ones since the last look, or shortly before.
