@@ -9,7 +9,6 @@ import typer
 from stream_sort.cli.arguments import Everything, Match, Queues, duration_of, queues_to_change, timestamp_of
 from stream_sort.cli.connection import Connection, NoConsumers, connected
 from stream_sort.cli.failed_messages import Queue, check_no_consumers
-from stream_sort.cli.lazy_group import CommandGroup
 from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_error, print_json, say, tell
 from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, shown
@@ -151,12 +150,6 @@ def retire(
         print_json({"retired": name})
     else:
         say(f"retired: {name}")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Make them commands of the command line: a group, and trim by itself."""
-    app.add_typer(consumers, name="consumers", cls=CommandGroup)
-    app.command()(trim)
 
 
 @connected

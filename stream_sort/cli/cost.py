@@ -43,11 +43,7 @@ class Sink(StrEnum):
     NONE = "none"
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Make it a command of the command line."""
-    app.command()(tabled(cost))
-
-
+@tabled
 def cost(  # noqa: PLR0913  # each is an option
     *,
     messages: Annotated[str, typer.Option(metavar="N", help="Messages a month, such as 10M, 1.5k or 2e6; 0 is idle.")],

@@ -19,12 +19,7 @@ Position = Annotated[
 ]
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Make them commands of the command line."""
-    app.command("open")(connected(open_queue))
-    app.command()(connected(recover))
-
-
+@connected
 def open_queue(
     connection: Connection, queue: Queue, *, first_seq: FirstSeq, yes: Yes = False, as_json: Json = False
 ) -> None:
@@ -42,6 +37,7 @@ def open_queue(
         say(f"{queue}: starts at seq {first_seq}; {len(done):,} released, position {done.new}")
 
 
+@connected
 def recover(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queue: Queue,

@@ -30,11 +30,7 @@ LEVEL_WIDTH, AREA_WIDTH = 13, 14
 USUAL_GAP_AGE = 3_600.0
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Make it a command of the command line."""
-    app.command()(connected(doctor))
-
-
+@connected
 def doctor(
     connection: Connection,
     *,

@@ -27,11 +27,13 @@ LIST, HELP = "list", {"--help"}
 class Deferred(NamedTuple):
     """A command of a module under stream_sort.cli, and the line that lists it.
 
-    The module has `app`, the command itself with commands of its own, or `add_commands`, which adds it among others.
+    `attribute` is what the module calls the command, or the group of commands; its own name if empty. A module whose
+    commands read their options themselves has `add_commands` instead.
     """
 
     module: str
     told: str
+    attribute: str = ""
 
 
 COMMANDS = {
@@ -48,20 +50,20 @@ COMMANDS = {
     "policy": Deferred("queues", "Show or set what happens to a gap that stays."),
     "nudge": Deferred("queues", "Wake the consumers of queues."),
     "advance": Deferred("queues", "Release what is stored and contiguous."),
-    "open": Deferred("cursor_rows", "Let a queue start elsewhere."),
+    "open": Deferred("cursor_rows", "Let a queue start elsewhere.", "open_queue"),
     "recover": Deferred("cursor_rows", "Put back a lost cursor row."),
-    "parked": Deferred("parked", "Queues that a consumer cannot get past for now."),
-    "dead": Deferred("dead", "Messages that a consumer gave up on."),
-    "dead-letters": Deferred("dead_letters", "What could not be stored, from whichever source."),
-    "late": Deferred("late", "Messages that came after their seqs were skipped."),
-    "withdrawn": Deferred("withdrawn", "Messages that were taken out of their slots."),
+    "parked": Deferred("parked", "Queues that a consumer cannot get past for now.", "app"),
+    "dead": Deferred("dead", "Messages that a consumer gave up on.", "app"),
+    "dead-letters": Deferred("dead_letters", "What could not be stored, from whichever source.", "app"),
+    "late": Deferred("late", "Messages that came after their seqs were skipped.", "app"),
+    "withdrawn": Deferred("withdrawn", "Messages that were taken out of their slots.", "app"),
     "consumers": Deferred("consumers", "Who reads the queues, and how far each is."),
     "trim": Deferred("consumers", "Delete old messages of a queue, for good."),
     "backfill": Deferred("replay", "Replay ordered ranges; resumable. Needs the extra spark."),
     "audit": Deferred("replay", "Prove that nothing is missing or doubled. Needs the extra spark."),
     "archive": Deferred("replay", "Write released history to Parquet. Needs the extra spark."),
     "cost": Deferred("cost", "Say what a load will cost, before it comes."),
-    "local": Deferred("local", "The whole app on this machine, on a local AWS."),
+    "local": Deferred("local", "The whole app on this machine, on a local AWS.", "app"),
     "demo": Deferred("demo.command", "Watch shuffled messages come out in order, on a local AWS."),
 }
 GROUPS = ("parked", "dead", "dead-letters", "late", "withdrawn", "consumers", "local")
@@ -162,8 +164,10 @@ def load(name: str) -> Any:
     around = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
     if hasattr(module, "add_commands"):
         module.add_commands(around)
+    elif isinstance(found := getattr(module, COMMANDS[name].attribute or name), typer.Typer):
+        around.add_typer(found, name=name, cls=CommandGroup)
     else:
-        around.add_typer(module.app, name=name, cls=CommandGroup)
+        around.command(name)(found)
     return get_group(around).commands[name]
 
 

@@ -29,12 +29,7 @@ SHORTEST_PAUSE = 0.1
 JsonLines = Annotated[bool, typer.Option("--json", help="Messages are JSON lines in any case.")]
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Make them commands of the command line."""
-    for command in COMMANDS:
-        app.command()(connected(command))
-
-
+@connected
 def put(
     connection: Connection,
     file: Annotated[str, typer.Argument(metavar="FILE", help="JSON lines, or a JSON array; - for stdin.")],
@@ -78,6 +73,7 @@ def put(
         raise typer.Exit(FAILED)
 
 
+@connected
 def read(
     connection: Connection,
     queue: Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")],
@@ -99,6 +95,7 @@ def read(
         typer.echo(json_line(message))
 
 
+@connected
 def tail(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queues: Annotated[list[str] | None, typer.Argument(metavar="[QUEUE]", help="Which queues; else all.")] = None,
@@ -185,6 +182,3 @@ def _show_loaded(loader: Loader, seconds: float, *, as_json: bool) -> None:
         tell(f"refused messages and the reasons: {refused}; the first, {first.unit} {first.place}: {first.reason}")
     for queue, error in loaded.stalled.items():
         tell(f"{queue}: stored, but not released yet: {error}")
-
-
-COMMANDS = (put, read, tail)

@@ -44,12 +44,7 @@ class QueueOutcome(NamedTuple):
     facts: dict[str, Any]
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Make them commands of the command line."""
-    for command in COMMANDS:
-        app.command()(connected(tabled(command) if command in WITH_TABLES else command))
-
-
+@connected
 def explain(connection: Connection, queue: Queue, *, as_json: Json = False) -> None:
     """Say why a queue is where it is, and what would free it.
 
@@ -67,6 +62,8 @@ def explain(connection: Connection, queue: Queue, *, as_json: Json = False) -> N
         say(f"  {command}")
 
 
+@connected
+@tabled
 def gaps(connection: Connection, queue: Queue, *, as_json: Json = False) -> None:
     """List the missing seqs of a queue, up to the highest that is stored.
 
@@ -81,6 +78,7 @@ def gaps(connection: Connection, queue: Queue, *, as_json: Json = False) -> None
         say("no gaps")
 
 
+@connected
 def skip(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queue: Queue,
@@ -129,6 +127,8 @@ def _giving_up(connection: Connection, queue: str, wanted: list[range]) -> str:
     return told
 
 
+@connected
+@tabled
 def policy(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queues: Queues = None,
@@ -169,6 +169,7 @@ def policy(  # noqa: PLR0913  # each is an option
         raise typer.Exit(FAILED)
 
 
+@connected
 def nudge(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queues: Queues = None,
@@ -193,6 +194,7 @@ def nudge(  # noqa: PLR0913  # each is an option
     _each(names, touch, as_json=as_json)
 
 
+@connected
 def advance(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queues: Queues = None,
@@ -271,7 +273,3 @@ def _chosen(connection: Connection, choice: Choice, check: Callable[[Sources, st
         which = "there is no queue yet" if choice.pattern is None else f"no queue matches {choice.pattern!r}"
         raise StreamSortError(f"{which}; see {connection.command('status')}")
     return found
-
-
-COMMANDS = (explain, gaps, skip, policy, nudge, advance)
-WITH_TABLES = (gaps, policy)

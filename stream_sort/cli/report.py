@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Make it a command of the command line."""
-    app.command()(connected(report))
-
-
+@connected
 def report(  # noqa: PLR0913  # each is an option
     connection: Connection,
     *,

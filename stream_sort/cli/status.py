@@ -34,11 +34,8 @@ class Extras(NamedTuple):
     rated: bool
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Make it a command of the command line."""
-    app.command()(connected(tabled(status)))
-
-
+@connected
+@tabled
 def status(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queues: Queues = None,

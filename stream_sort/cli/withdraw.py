@@ -26,11 +26,7 @@ MOST = 10_000
 SHOWN = 200
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Make it a command of the command line."""
-    app.command()(connected(withdraw))
-
-
+@connected
 def withdraw(  # noqa: PLR0913  # each is an option
     connection: Connection,
     queue: Queue,

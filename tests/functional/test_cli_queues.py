@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from stream_sort.model.records import QueuePage
     from tests.functional.conftest import Table
 
+EXPLAINED = (
+    status.status,
+    *(queues.explain, queues.gaps, queues.skip, queues.policy, queues.nudge, queues.advance),
+    *(messages.put, messages.read, messages.tail),
+)
 HOSTILE = "\x1b[2Jevil\u202e"
 
 
@@ -747,7 +752,7 @@ def test_a_table_that_is_not_there_is_one_line(line: Line) -> None:
     assert "'Nothing'" in line.error("status", "--cursor-table", "Nothing")
 
 
-@pytest.mark.parametrize("command", [status.status, *queues.COMMANDS, *messages.COMMANDS], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("command", EXPLAINED, ids=lambda one: one.__name__)
 def test_every_command_has_an_example_that_runs(
     command: Callable[..., None],
     line: Line,

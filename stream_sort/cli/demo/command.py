@@ -11,11 +11,6 @@ from stream_sort.cli.output import FAILED, Json, jsonable, plain_errors, print_j
 STOPPED, GONE = "Stopped by Ctrl-C", "; the local AWS is gone, nothing is left behind."
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Make it a command of the command line."""
-    app.command()(demo)
-
-
 def demo(
     messages: Annotated[int, typer.Option(min=100, max=100_000, help="How many messages to send.")] = 2_000,
     queues: Annotated[int, typer.Option(min=1, max=12, help="Over how many queues.")] = 8,
