@@ -2,8 +2,7 @@
 
 import pytest
 
-from stream_sort.cli.demo.traffic import make_message, make_traffic
-from stream_sort.cli.demo.verdict import judge
+from stream_sort.cli.demo.traffic import judge, make_message, make_traffic
 
 
 def came_out(seqs: list[int], length: int = 4) -> tuple[str | None, int]:

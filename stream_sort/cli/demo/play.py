@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from stream_sort import StreamSorter
 from stream_sort.cli.demo.board import Board
-from stream_sort.cli.demo.cost import costs_of
-from stream_sort.cli.demo.scout import Scout
+from stream_sort.cli.demo.scout import Scout, costs_of
 from stream_sort.cli.demo.senders import WRITERS, Senders
-from stream_sort.cli.demo.verdict import DemoOutcome, judge
+from stream_sort.cli.demo.traffic import DemoOutcome, judge
 from stream_sort.errors import StreamSortError
 from stream_sort.local.stack import LocalStack
 from stream_sort.program import program

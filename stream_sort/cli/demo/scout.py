@@ -1,4 +1,4 @@
-"""Looks at the stack while the demo runs: what the tables hold, and what came out of the sink."""
+"""Looks at the stack while the demo runs: what the tables hold, what came out of the sink; and what all of it cost."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 EVERY = 0.3
 SINK_BATCH = 10
+METRIC = "StoreRequests"
+STEPS = ("enqueue", "process")
 
 
 class Scout:
@@ -85,3 +87,24 @@ class Scout:
             self._board.note_delivered(message["queue"], len(self.delivered[message["queue"]]))
         entries = [{"Id": str(n), "ReceiptHandle": one["ReceiptHandle"]} for n, one in enumerate(received)]
         sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+
+
+def costs_of(stack: LocalStack, messages: int) -> dict[str, str]:
+    """Return the requests to the tables a message, for each function that every message passes."""
+    told = {}
+    for step in STEPS:
+        requests = round(sum(_requests_in(line.text) for line in stack.logs(step)))
+        told[step] = f"{requests:,} requests to the tables, {requests / messages:.3f} a message"
+    return told
+
+
+def _requests_in(line: str) -> float:
+    """Return the count in one line, if it is a blob of metrics."""
+    if METRIC not in line:
+        return 0
+    try:
+        blob = json.loads(line[line.index("{") :])
+    except ValueError:
+        return 0
+    value = blob.get(METRIC, 0)
+    return float(sum(value) if isinstance(value, list) else value)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from stream_sort.cli.demo.board import Board
-    from stream_sort.cli.demo.verdict import QueueVerdict
+    from stream_sort.cli.demo.traffic import QueueVerdict
     from stream_sort.model.outcomes import QueueState
 
 LONGEST_BAR, SHORTEST_BAR = 32, 8
