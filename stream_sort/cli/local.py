@@ -242,7 +242,7 @@ def _parameters(settings: list[str]) -> dict[str, str]:
 
 
 def read_event(text: str) -> Any:
-    """The event of an argument: JSON, a file with it, or - for stdin.
+    """Return the event of an argument: JSON, a file with it, or - for stdin.
 
     Read strictly: of a field given twice, Lambda's own parser would drop one and say nothing.
     """

@@ -57,7 +57,8 @@ def explain(connection: Connection, queue: Queue, *, as_json: Json = False) -> N
     for sentence in explanation.sentences:
         say(sentence)
     if explanation.commands:
-        say("What gets it on, once you have looked at the cause:")
+        missing = explanation.state.gaps[:1]
+        say(f"To unblock it, once you know {f'why seq {missing[0].start} is missing' if missing else 'the cause'}:")
     for command in explanation.commands:
         say(f"  {command}")
 

@@ -30,7 +30,7 @@ class JobCommand(TyperCommand):
     """A command whose options the job knows; a shell completes them none the less."""
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """The job's options that begin so."""
+        """Return the job's options that begin so."""
         del ctx
         actions = _parser(str(self.name))._actions  # noqa: SLF001  # no other
         options = [option for action in actions for option in action.option_strings]
@@ -69,7 +69,7 @@ def _command(job: str) -> Callable[[typer.Context], None]:
 
 
 def _parser(job: str) -> ArgumentParser:
-    """What reads the job's options; it needs no Spark."""
+    """Return what reads the job's options; it needs no Spark."""
     parser: ArgumentParser = getattr(import_module(f"stream_sort.replay.{job}.options"), f"{job}_parser")()
     return parser
 
@@ -86,7 +86,7 @@ def ask(text: str, yes: bool) -> None:  # noqa: FBT001  # as confirm has it
 
 
 def find_nearby() -> Nearby | None:
-    """The local stack, if it is up."""
+    """Return the local stack, if it is up."""
     from stream_sort.replay.jobs.places import Nearby  # noqa: PLC0415  # as all imports of commands
 
     stack, place = find_stack(None, AwsPlace(), may_be_local=True)

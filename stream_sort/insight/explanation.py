@@ -128,15 +128,15 @@ def _policy(state: QueueState, now: float) -> Iterator[str]:
     if not state.gaps:
         return
     if after is None:
-        yield "Its policy is to wait: nobody skips the gap by itself."
+        yield "Gap policy: wait. The gap is not skipped automatically."
     elif _is_held_by_a_long_gap(state):
-        yield f"Its policy is to {state.policy}, but no policy skips a gap of over {MAX_GAP:,} seqs."
+        yield f"Gap policy: {state.policy}, but no policy skips a gap of over {MAX_GAP:,} seqs."
     elif state.waiting_since is None:
-        yield f"Its policy is to {state.policy}; the next sweep begins to count."
+        yield f"Gap policy: {state.policy}. The next sweep begins to count."
     else:
         due = state.waiting_since + after
         when = f"at {moment(due)}, in {age(due - now)}." if due > now else "with the next sweep; does the sweep run?"
-        yield f"Its policy is to {state.policy}: it acts {when}"
+        yield f"Gap policy: {state.policy}. It acts {when}"
 
 
 def _stray(state: QueueState) -> int | None:
@@ -176,11 +176,12 @@ def _search(state: QueueState, command: CommandText, *, may_be_opened: bool) -> 
 
 
 def _consumption(reader: QueueReader, first_seq: int, now: float) -> Iterator[str]:
-    who = f"Consumer {reader.name!r}"
-    at = "has not begun here" if reader.checkpoint is None else f"has done all through seq {reader.checkpoint}"
-    if reader.checkpoint is not None and reader.checkpoint < first_seq:
-        at = "has done nothing yet"
-    yield f"{who} {at}" + (f"; it is {counted(reader.lag, 'seq')} behind." if reader.lag else "; nothing is due.")
+    who, behind = f"Consumer {reader.name!r}", f"{counted(reader.lag, 'seq')} behind"
+    if reader.checkpoint is not None and reader.checkpoint >= first_seq:
+        yield f"{who} is {behind if reader.lag else 'up to date'} (seq {reader.checkpoint})."
+    else:
+        at = "has not begun here" if reader.checkpoint is None else "has done nothing yet"
+        yield f"{who} {at}; " + (f"it is {behind}." if reader.lag else "nothing is due.")
     if reader.state == PARKED and reader.parked is not None:
         yield f"{who} {_parked(reader.parked, now)}"
     elif reader.parked is not None:

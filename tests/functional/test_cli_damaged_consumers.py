@@ -61,7 +61,7 @@ def test_doctor_names_it_and_goes_on(desk: OperatorDesk) -> None:
     told = json.loads(desk.run("doctor", "--json").stdout)["findings"]
     (found,) = [one for one in told if "'search' could not be looked at" in one["text"]]
     assert (found["level"], found["area"]) == ("FAIL", "consumers")
-    assert found["remedy"].startswith("mend that row: ")
+    assert found["remedy"].startswith("repair that row: ")
     assert "Delete it only if no such consumer runs" in found["remedy"]
     assert "queues" in {one["area"] for one in told}
 
@@ -102,4 +102,4 @@ def test_explain_tells_of_the_queue_and_all_others_where_a_checkpoint_cannot_be_
     assert done.exit_code == 0, done.output
     assert "Nothing waits: all that is stored is released." in done.stdout
     assert "Consumer 'billing' could not be looked at: " in done.stdout
-    assert "Consumer 'search' has done all through seq 0; nothing is due." in done.stdout
+    assert "Consumer 'search' is up to date (seq 0)." in done.stdout

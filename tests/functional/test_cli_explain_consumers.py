@@ -61,7 +61,7 @@ def test_a_consumer_that_is_behind_and_committed_a_moment_ago_is_working(scene: 
     seen: list[Explained] = []
     scene.consume(through(1, lambda _: seen.append(scene.explain())))
     told, reader = seen[0]
-    assert "Consumer 'process' has done all through seq 1; it is 2 seqs behind.\n" in told
+    assert "Consumer 'process' is 2 seqs behind (seq 1).\n" in told
     assert "Consumer 'process' is working, last commit " in told
     assert " s ago.\n" in told
     assert reader["state"] == "working"
@@ -75,7 +75,7 @@ def test_a_consumer_that_made_no_commit_for_long_while_messages_are_due_is_stuck
     # It comes all the time, and is no sign of life.
     scene.put(4, 5)
     told, reader = scene.explain()
-    assert "Consumer 'process' has done all through seq 1; it is 4 seqs behind.\n" in told
+    assert "Consumer 'process' is 4 seqs behind (seq 1).\n" in told
     assert "Consumer 'process' is stuck: seq 2 is due for 10 min, and its last commit was 12 min ago." in told
     assert reader["state"] == "stuck"
     assert told.rstrip().endswith("stream-sort nudge ada")
@@ -175,6 +175,6 @@ def test_a_consumer_that_is_up_to_date_is_told_as_before(scene: Scene) -> None:
     scene.put(0, 1)
     scene.consume(lambda _: None)
     told, reader = scene.explain()
-    assert "Consumer 'process' has done all through seq 1; nothing is due.\n" in told
+    assert "Consumer 'process' is up to date (seq 1).\n" in told
     assert "working" not in told
     assert reader["state"] == "up to date"

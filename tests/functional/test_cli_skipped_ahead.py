@@ -26,7 +26,7 @@ def test_explain_says_that_nothing_waits_and_leads_to_no_skip(line: Line) -> Non
     assert "Skipped in advance: seq 10. The queue passes over it when it gets there." in told
     assert "It waits" not in told
     assert "sweep" not in told
-    assert "What gets it on" not in told
+    assert "To unblock it" not in told
     assert line.json("explain", "q1")["commands"] == []
 
 

@@ -51,5 +51,5 @@ class Board:
             count.arrived = max(count.arrived, count.released)
 
     def total(self, what: str) -> int:
-        """A count over all queues."""
+        """Return a count over all queues."""
         return sum(getattr(count, what) for count in self.counts.values())

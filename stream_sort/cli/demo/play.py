@@ -49,7 +49,7 @@ def _deploy(view: View, *, keep: bool) -> LocalStack:
 
 
 def what_next(command: str, *, keep: bool) -> list[str]:
-    """What to try after a demo, and what it left running."""
+    """Return what to try after a demo, and what it left running."""
     first = ["\n   Next: the same to play with     {} local up"]
     if keep:
         first = [

@@ -55,7 +55,7 @@ class DemoTraffic:
 
     @property
     def total(self) -> int:
-        """How many different messages there are."""
+        """Return how many different messages there are."""
         return sum(self.lengths.values())
 
 
@@ -78,17 +78,17 @@ class DemoOutcome:
 
     @property
     def good(self) -> bool:
-        """Whether everything came out in order, nothing missing."""
+        """Return True if everything came out in order, nothing missing."""
         return all(verdict.problem is None for verdict in self.queues)
 
 
 def make_message(queue: str, seq: int) -> Message:
-    """The message with this place; the same whenever it is asked for."""
+    """Return the message with this place; the same whenever it is asked for."""
     return {"queue": queue, "seq": seq, "text": f"message {seq} of {queue}", "amount": seq * 0.5, "tags": ["demo"]}
 
 
 def make_traffic(messages: int, queues: int, seed: int) -> DemoTraffic:
-    """Traffic from a seed: the same numbers give the same traffic."""
+    """Return traffic from a seed: the same numbers give the same traffic."""
     rng = Random(seed)  # noqa: S311  # a shuffle, not a secret
     lengths = {name: len(range(index, messages, queues)) for index, name in enumerate(NAMES[:queues])}
     gapped = list(lengths)[min(1, queues - 1)]
@@ -108,7 +108,7 @@ def make_traffic(messages: int, queues: int, seed: int) -> DemoTraffic:
 
 
 def _arrival_order(length: int, rng: Random) -> list[int]:
-    """The seqs of a queue as they arrive: out of place, and some of them twice."""
+    """Return the seqs of a queue as they arrive: out of place, and some of them twice."""
     seqs = [*range(length), *rng.sample(range(length), int(length * TWICE))]
     return sorted(seqs, key=lambda seq: seq + rng.uniform(0, JITTER * length))
 
@@ -121,7 +121,7 @@ def judge(delivered: Mapping[str, Sequence[dict[str, Any]]], lengths: Mapping[st
 
 
 def _judge(queue: str, length: int, messages: Sequence[dict[str, Any]]) -> QueueVerdict:
-    """A message may come again, from a place after the last checkpoint; then all behind it come again, too."""
+    """Check one queue. A message may come again, from behind the last checkpoint on; then all after it do, too."""
     expected = repeats = 0
     last = -1
     for message in messages:

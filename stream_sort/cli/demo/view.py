@@ -68,7 +68,7 @@ class View:
         self._console.print(Panel(grid, title=title, title_align="left", border_style="yellow", expand=False))
 
     def results(self, board: Board, verdicts: list[QueueVerdict]) -> None:
-        """The last table: a line a queue, and the sum."""
+        """Print the last table: a line a queue, and the sum."""
         table = Table(box=box.SIMPLE_HEAD, show_footer=True, footer_style="bold")
         table.add_column("queue", footer="all", overflow="fold", min_width=13)
         nothing = Count(1)
@@ -82,14 +82,14 @@ class View:
         self._console.print(table)
 
     def facts(self, facts: dict[str, str]) -> None:
-        """Names and what they stand for, a line each."""
+        """Print names and what they stand for, a line each."""
         grid = Table.grid(padding=(0, 3))
         for name, fact in facts.items():
             grid.add_row(Text(f"   {name}", "dim"), Text(fact))
         self._console.print(grid)
 
     def verdict(self, text: str, *, good: bool) -> None:
-        """The last word."""
+        """Print the last word."""
         mark = "[bold white on green] PASS [/]" if good else "[bold white on red] FAIL [/]"
         self._console.print(f"   {mark} {escape(text)}", soft_wrap=True)
 

@@ -25,9 +25,10 @@ AREA, CONSUMERS = "queues", "consumers"
 ASLEEP = 600.0
 # The sweep runs every minute; so much later a policy should have acted.
 SLACK = 300.0
-MEND_OR_DELETE = (
-    "mend that row: start (text: earliest, latest or a seq, as it was), since (a number), ready (true). Delete it only "
-    "if no such consumer runs any more: no trim waits for it then, and one that starts at latest passes messages over"
+REPAIR_OR_DELETE = (
+    "repair that row: start (text: earliest, latest or a seq, as it was), since (a number), ready (true). Delete it "
+    "only if no such consumer runs any more: no trim waits for it then, and one that starts at latest passes messages "
+    "over"
 )
 
 
@@ -48,7 +49,7 @@ def check_consumers(found: Standings, command: CommandText) -> Iterator[Finding]
     yield from _parked(found, command)
     yield from _asleep(found, command)
     for name, error in found.unreadable.items():
-        yield fail(CONSUMERS, f"{name!r} could not be looked at: {error}", MEND_OR_DELETE)
+        yield fail(CONSUMERS, f"{name!r} could not be looked at: {error}", REPAIR_OR_DELETE)
     for consumer, page in found.dead.items():
         if page.letters:
             known = "at least " if page.next is not None else ""
@@ -160,7 +161,7 @@ def _parked_one(one: Checkpoint, parked: Parked, command: CommandText) -> Findin
     if parked.damaged:
         return fail(CONSUMERS, told, command("explain", one.queue))
     redrive = command("parked", "redrive", one.queue, options=["--consumer", one.consumer])
-    return warn(CONSUMERS, told, f"mend the cause, then: {redrive}")
+    return warn(CONSUMERS, told, f"fix the cause, then: {redrive}")
 
 
 def _asleep(found: Standings, command: CommandText) -> Iterator[Finding]:

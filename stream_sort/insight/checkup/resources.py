@@ -122,9 +122,9 @@ def _then(name: str, step: str, arn: str, aws: Aws) -> str:
     """Name the commands that show what a queue holds and try it again. None deletes what nobody looked at."""
     if name == WAKES:
         again = aws.command("sqs", "start-message-move-task", "--source-arn", arn)
-        return f"{logs_of(step, aws)}; once mended, wake them again: {again}"
+        return f"{logs_of(step, aws)}; once fixed, wake them again: {again}"
     redrive = aws.stream_sort("dead-letters", "redrive", options=["--all"])
-    return f"{aws.stream_sort('dead-letters', 'list')} and {logs_of(step, aws)}; once mended: {redrive}"
+    return f"{aws.stream_sort('dead-letters', 'list')} and {logs_of(step, aws)}; once fixed: {redrive}"
 
 
 def check_alarms(found: Sequence[Mapping[str, Any]], names: Mapping[str, str], aws: Aws) -> Iterator[Finding]:
