@@ -12,9 +12,8 @@ from stream_sort import __version__
 from stream_sort.aws.accounts import AwsPlace
 from stream_sort.cli.connection import Connection
 from stream_sort.cli.doctor import aws_of
-from stream_sort.insight.checkup.functions import CONTROL, NAMED, READERS, SHARED, TABLES
+from stream_sort.insight.checkup.functions import CONTROL, NAMED, NEEDS, READERS, SHARED, TABLES
 from stream_sort.insight.checkup.resources import QUEUES, STEPS, function_of
-from stream_sort.insight.checkup.roles import NEEDS
 from stream_sort.insight.checkup.triggers import KINESIS, MAPPINGS, PARALLEL, PARTIAL, RULES
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.tables import ACTIVE_INDEX, LISTING_INDEX, WAITING_INDEX

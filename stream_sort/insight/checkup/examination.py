@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort import __version__
 from stream_sort.errors import StoreUnavailable
-from stream_sort.insight.checkup import functions, resources, roles, triggers
+from stream_sort.insight.checkup import functions, resources, triggers
 from stream_sort.insight.checkup.aws import Unanswered
 from stream_sort.insight.checkup.finding import Checkup, Finding, guarded, not_checked
 from stream_sort.insight.checkup.queues import check_consumers, check_queues
@@ -113,7 +113,7 @@ def _stack(aws: Aws, tables: Mapping[str, Table]) -> Iterator[Finding]:
     yield from guarded("dead letters", partial(_letters, aws, there, arns))
     arns |= _table_arns(tables) | _kinesis_arns(there, aws)
     yield from guarded("mappings", partial(_mappings, aws, there, arns))
-    yield from roles.check_roles(configs, arns, aws)
+    yield from functions.check_roles(configs, arns, aws)
     yield from guarded("schedules", partial(_schedules, aws, there, configs))
     yield from guarded("alarms", partial(_alarms, aws, there))
 

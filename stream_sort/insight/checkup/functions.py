@@ -1,12 +1,12 @@
-"""Are the functions there, can they run, do all mean the same tables and run the same stream_sort."""
+"""Are the functions there, can they run, mean all the same tables, run one stream_sort, and may do what they must."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.insight.checkup.aws import restore, retouch, update
-from stream_sort.insight.checkup.finding import Finding, fail, ok, warn
+from stream_sort.insight.checkup.aws import Unanswered, restore, retouch, update
+from stream_sort.insight.checkup.finding import Finding, fail, not_checked, ok, warn
 from stream_sort.insight.checkup.resources import function_of, variables_of
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from stream_sort.insight.checkup.aws import Aws
 
-AREA, VERSIONS = "functions", "versions"
+AREA, VERSIONS, ROLES = "functions", "versions", "roles"
 # What a function must be told as the stack has it, by the output of the stack.
 TABLES = {"STREAM_SORT_ITEMS_TABLE": "ItemsTable", "STREAM_SORT_CURSOR_TABLE": "CursorTable"}
 CONTROL = {"STREAM_SORT_CONTROL_TABLE": "ControlTable"}
@@ -30,6 +30,71 @@ SHARED = (
 
 # The layer's description begins with it.
 NAMED = re.compile(r"stream_sort (\d+\.\d+\.\d+\S*?),")
+
+# ListStreams is asked of no stream in particular, so that the simulator's answer for one would say nothing.
+STREAM = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
+KINESIS = (
+    "kinesis:DescribeStream",
+    "kinesis:DescribeStreamSummary",
+    "kinesis:GetRecords",
+    "kinesis:GetShardIterator",
+    "kinesis:ListShards",
+)
+RECEIVE = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
+SEND = ("sqs:SendMessage",)
+READ = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem")
+
+# By step, then by the resource's name in the template, what its role must allow; a test compares it with the template.
+NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "enqueue": {
+        "ItemsTable": (
+            "dynamodb:BatchGetItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:PartiQLInsert",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+        ),
+        "CursorTable": (*READ, "dynamodb:PutItem"),
+        "EnqueueQueue": RECEIVE,
+        "EnqueueDeadLetters": SEND,
+        # If the stack reads Kinesis.
+        "KinesisSource/stream": KINESIS,
+        "KinesisFailuresBucket": ("s3:ListBucket",),
+        "KinesisFailuresBucket/*": ("s3:PutObject",),
+    },
+    "advance": {
+        "ItemsTable": ("dynamodb:BatchGetItem", "dynamodb:Query"),
+        "CursorTable": (*READ, "dynamodb:PutItem"),
+        "ItemsTable/stream": STREAM,
+        "StreamFailures": SEND,
+    },
+    "process": {
+        "ItemsTable": ("dynamodb:BatchGetItem", "dynamodb:Query"),
+        "CursorTable": READ,
+        "ControlTable": (
+            *READ,
+            "dynamodb:ConditionCheckItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+        ),
+        "ControlTable/index/listing": ("dynamodb:Query",),
+        "CursorTable/stream": STREAM,
+        "RetryQueue": (*RECEIVE, *SEND),
+        "StreamFailures": SEND,
+        # If the stack has made it.
+        "SinkQueue": SEND,
+    },
+    "sweep": {
+        "ItemsTable": ("dynamodb:BatchGetItem", "dynamodb:PartiQLInsert", "dynamodb:PutItem", "dynamodb:Query"),
+        "CursorTable": (*READ, "dynamodb:Scan"),
+        "CursorTable/index/waiting": ("dynamodb:Query",),
+        "CursorTable/index/active": ("dynamodb:Query",),
+        "ControlTable": (*READ, "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:Query"),
+        "ControlTable/index/listing": ("dynamodb:Query",),
+    },
+}
 
 Configs = dict[str, dict[str, Any] | None]
 
@@ -102,6 +167,18 @@ def check_version(description: str, ours: str, aws: Aws) -> Iterator[Finding]:
         yield ok(VERSIONS, f"the functions run stream_sort {ours}, as this command")
 
 
+def check_roles(configs: Configs, arns: Mapping[str, str | None], aws: Aws) -> Iterator[Finding]:
+    """Check every function; one line if nobody may ask."""
+    if not configs:
+        yield not_checked(ROLES, "which roles the functions have is not known, see above")
+    try:
+        for step, config in configs.items():
+            if config is not None:
+                yield from _check_role(step, config["Role"], arns, aws)
+    except Unanswered as problem:
+        yield not_checked(ROLES, f"what the functions may do: {problem}")
+
+
 def _state(step: str, config: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
     name = config["FunctionName"]
     show = aws.command("lambda", "get-function-configuration", "--function-name", name)
@@ -127,3 +204,30 @@ def _tables(step: str, config: Mapping[str, Any], aws: Aws) -> Iterator[Finding]
 
 def _runtime(there: Mapping[str, Mapping[str, Any]]) -> str:
     return next((config["Runtime"] for config in there.values() if config.get("Runtime")), "one Python")
+
+
+def _check_role(step: str, role: str, arns: Mapping[str, str | None], aws: Aws) -> Iterator[Finding]:
+    denied: dict[str, list[str]] = {}
+    asked = {name: actions for name, actions in NEEDS[step].items() if arns.get(name) is not None}
+    for name, actions in asked.items():
+        answer = aws.ask(
+            "iam",
+            "simulate_principal_policy",
+            PolicySourceArn=role,
+            ActionNames=list(actions),
+            ResourceArns=[arns[name]],
+        )
+        if answer is None:
+            yield fail(ROLES, f"{step}: its role {role} is gone", restore(aws))
+            return
+        if refused := [one["EvalActionName"] for one in answer["EvaluationResults"] if _is_denied(one)]:
+            denied[name] = refused
+    if denied:
+        told = "; ".join(f"{', '.join(refused)} on {name}" for name, refused in denied.items())
+        yield fail(ROLES, f"{step}: its role may not call {told}", retouch(aws))
+    else:
+        yield ok(ROLES, f"{step}: its role allows all {sum(map(len, asked.values()))} actions that it needs")
+
+
+def _is_denied(result: Mapping[str, Any]) -> bool:
+    return bool(result["EvalDecision"] != "allowed")
