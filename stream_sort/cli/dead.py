@@ -69,7 +69,7 @@ def show(connection: Connection, queue: Queue, seq: Seq, *, as_json: Json = Fals
     slot = connection.sorter.slot(queue, seq)
     message = None if slot is None else slot.document
     if as_json:
-        print_json(FailedMessages(connection, NOUN).told(letter) | {"message": message})
+        print_json(FailedMessages(connection, NOUN).facts(letter) | {"message": message})
         return
     fate = f"dead for consumer {connection.consumer_name} since {moment(letter.since)}"
     if letter.discarded is not None:

@@ -60,7 +60,7 @@ def list_refused(
     with sources_of(connection, queue_url, bucket) as sources:
         hidden = _hidden(sources)
         # Not the events: each may be of megabytes.
-        found = [_told(one, connection) for _, one in islice(every(sources, LOOK), limit + 1)]
+        found = [_facts(one, connection) for _, one in islice(every(sources, LOOK), limit + 1)]
     shown = found[:limit]
     if as_json:
         print_json(shown)
@@ -93,10 +93,10 @@ def show(
     with sources_of(connection, queue_url, bucket) as sources:
         found = [one for _, one in _named(connection, sources, ids, LOOK)]
     if as_json:
-        print_json([_told(one, connection) | {"content": _content(one), "body": one.body} for one in found])
+        print_json([_facts(one, connection) | {"content": _content(one), "body": one.body} for one in found])
         return
     for one in found:
-        told = _told(one, connection)
+        told = _facts(one, connection)
         say(f"{one.id}: {told['what']}, in {one.source} since {moment(one.since)}")
         say(f"reason: {told['reason']}")
         if told["problem"]:
@@ -179,10 +179,10 @@ def discard(  # noqa: PLR0913  # each is an option
     with sources_of(connection, queue_url, bucket) as sources:
         found = list(_named(connection, sources, ids, WORK))
         for _, one in found:
-            tell(f"{one.id}: {_told(one, connection)['reason']}")
+            tell(f"{one.id}: {_facts(one, connection)['reason']}")
         confirm(f"Delete {counted(len(found), 'dead letter')} for good.", yes)
         if as_json:
-            print_json([_told(one, connection) | {"content": _content(one), "body": one.body} for _, one in found])
+            print_json([_facts(one, connection) | {"content": _content(one), "body": one.body} for _, one in found])
         kept = [one.id for source, one in found if not _discarded(source, one, as_json=as_json)]
         _tidy(sources)
     if kept:
@@ -221,7 +221,7 @@ def _tell_hidden(count: int) -> None:
         tell(hidden_now(count))
 
 
-def _told(one: Kept, connection: Connection) -> dict[str, Any]:
+def _facts(one: Kept, connection: Connection) -> dict[str, Any]:
     """Return one of them as JSON, without what it holds."""
     event = one.event
     problem = event.problem(connection.sorter.options.keys)

@@ -57,7 +57,7 @@ class FailedMessages:
             check_no_consumers(self.connection, [queue])
             require_known(self.connection.sources, queue)
         if self.as_json:
-            print_json([self.told(one) for one in found])
+            print_json([self.facts(one) for one in found])
         elif found:
             fate = "discarded because" if all(map(_reason, found)) else "next try"
             now = self.connection.sorter.clock()
@@ -93,11 +93,11 @@ class FailedMessages:
                 if not self.as_json:
                     say(f"discarded: queue {one.queue}, seq {one.seq}")
         if self.as_json:
-            print_json([self.told(one) | {"discarded": reason} for one in done])
+            print_json([self.facts(one) | {"discarded": reason} for one in done])
         if len(done) < len(found):
             raise typer.Exit(FAILED)
 
-    def told(self, one: Parked | DeadLetter) -> dict[str, Any]:
+    def facts(self, one: Parked | DeadLetter) -> dict[str, Any]:
         """Return one of them as JSON; times are seconds since the epoch."""
         fields: dict[str, Any] = jsonable(one)
         return {"consumer": self.connection.consumer_name} | fields

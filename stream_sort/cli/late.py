@@ -42,7 +42,7 @@ def list_late(
     for queue in choice.queues:
         require_known(connection.sources, queue)
     names = chosen_queues(connection.sources, choice)
-    found = [_told(queue, late) for queue in names for late in connection.sorter.late(queue, search)]
+    found = [_facts(queue, late) for queue in names for late in connection.sorter.late(queue, search)]
     if as_json:
         print_json(found)
     elif found:
@@ -70,5 +70,5 @@ def show(connection: Connection, queue: Queue, seq: Seq, *, as_json: Json = Fals
     say(json_line(slot.late))
 
 
-def _told(queue: str, late: Any) -> dict[str, Any]:
+def _facts(queue: str, late: Any) -> dict[str, Any]:
     return {"queue": queue, "seq": late.seq, "reason": late.reason, "message": late.message}

@@ -32,7 +32,7 @@ class Deferred(NamedTuple):
     """
 
     module: str
-    told: str
+    summary: str
     attribute: str = ""
 
 
@@ -106,7 +106,7 @@ class LazyGroup(TyperGroup):
         """List all commands without loading them."""
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.told) for name, command in COMMANDS.items()])
+            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
 
 
 class CommandGroup(TyperGroup):

@@ -73,7 +73,7 @@ def _deliver(page: str, out: str, found: Findings, *, as_json: bool) -> None:
 
     if out == STDOUT:
         typer.echo(page.encode(), nl=False)
-        tell(_told(found))
+        tell(_summary(found))
         return
     size = put_page(Path(out), page)
     if as_json:
@@ -81,12 +81,12 @@ def _deliver(page: str, out: str, found: Findings, *, as_json: bool) -> None:
         looked = {"looked_at_closely": len(found.histories), "requests": found.overview.requests}
         print_json(told | {"verdict": found.verdict, "period": _period(found)} | looked)
     else:
-        say(_told(found))
+        say(_summary(found))
         say(traffic_text(found))
         say(f"{out}: {size / 1000:,.0f} KB; open it in a browser")
 
 
-def _told(found: Findings) -> str:
+def _summary(found: Findings) -> str:
     verdict = found.verdict
     dead = f"{verdict.dead:,} with dead letters, " if verdict.dead else ""
     doubtful = sum(line.in_doubt for line in found.overview.lines)

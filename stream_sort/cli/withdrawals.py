@@ -87,7 +87,7 @@ def list_withdrawn(
     """
     found = list(_withdrawn(connection, queues_to_show(queues, match)))
     if as_json:
-        print_json([_told(one) for one in found])
+        print_json([_facts(one) for one in found])
     elif found:
         columns = ("queue", "number", "seq", "withdrawn", "reason", "message")
         show_table(
@@ -109,7 +109,7 @@ def show(connection: Connection, queue: Queue, number: Number, *, as_json: Json 
     """
     one = _chosen(connection, queue, number)
     if as_json:
-        print_json(_told(one))
+        print_json(_facts(one))
         return
     say(f"queue {queue}, seq {one.seq}: withdrawn at {moment(one.at)} ({one.reason}); it is kept and never delivered")
     say(json_line(one.message))
@@ -161,7 +161,7 @@ def _withdrawn(connection: Connection, choice: Choice) -> Iterator[Withdrawal]:
                 yield from connection.sorter.withdrawn(row.queue)
 
 
-def _told(one: Withdrawal) -> dict[str, Any]:
+def _facts(one: Withdrawal) -> dict[str, Any]:
     return {
         "queue": one.queue,
         "number": one.number,

@@ -166,10 +166,10 @@ def _items(sources: Sources, queue: str, seqs: range, limit: int) -> Iterator[tu
     after, through, more = seqs.start - 1, seqs.stop - 1, True
     while more and limit > 0 and after < through:
         page = sources.items.page(queue, after, through, limit)
-        yield from map(_told, page.items)
+        yield from map(_times_of, page.items)
         more, limit = page.more, limit - len(page.items)
         after = page.items[-1].seq if page.items else through
 
 
-def _told(item: Item) -> tuple[int, float | None, bool]:
+def _times_of(item: Item) -> tuple[int, float | None, bool]:
     return item.seq, item.arrived_at, item.is_tombstone

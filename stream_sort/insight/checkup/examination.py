@@ -205,7 +205,7 @@ def _mappings(aws: Aws, there: Resources, arns: Arns) -> Iterator[Finding]:
             request = one.request(function, arns[source], arns.get(one.failures), aws)
             yield from triggers.check_mapping(one, request, listed.get(one.step, []), aws)
         else:
-            yield not_checked("mappings", f"{one.told}: where that is, is not known, see above")
+            yield not_checked("mappings", f"{one.label}: where that is, is not known, see above")
 
 
 def _schedules(aws: Aws, there: Resources, configs: functions.Configs) -> Iterator[Finding]:

@@ -38,8 +38,8 @@ class Table:
         return str(self.wanted["TableName"])
 
     @property
-    def told(self) -> str:
-        """Return how it is named in a sentence."""
+    def label(self) -> str:
+        """Return what it is called in a sentence."""
         return f"{self.kind} table {self.name!r}"
 
     @property
@@ -55,7 +55,7 @@ def check_table(table: Table, aws: Aws) -> Iterator[Finding]:
         where = aws.where()
         yield fail(
             AREA,
-            f"there is no {table.told} in {where}",
+            f"there is no {table.label} in {where}",
             # With point-in-time recovery, the last state of a deleted table is kept for 35 days.
             "name the right one; a deleted one can be restored from what this lists: "
             + aws.command("dynamodb", "list-backups", "--table-name", table.name, "--backup-type", "SYSTEM"),
@@ -67,7 +67,7 @@ def check_table(table: Table, aws: Aws) -> Iterator[Finding]:
         *_indexes(table, table.found, aws),
         *_recovery(table, aws),
     ]
-    yield from wrong or [ok(AREA, f"{table.told}: {_facts(table, table.found)}")]
+    yield from wrong or [ok(AREA, f"{table.label}: {_facts(table, table.found)}")]
 
 
 def check_stream(table: Table, view: str | None, aws: Aws) -> Iterator[Finding]:
@@ -77,27 +77,27 @@ def check_stream(table: Table, view: str | None, aws: Aws) -> Iterator[Finding]:
     stream = table.found.get("StreamSpecification", {})
     there = stream.get("StreamViewType")
     if stream.get("StreamEnabled") and (there == view or not view):
-        yield ok(STREAMS, f"{table.told} has a stream of {there}")
+        yield ok(STREAMS, f"{table.label} has a stream of {there}")
         return
     enable = aws.command(
         *("dynamodb", "update-table", "--table-name", table.name),
         *("--stream-specification", f"StreamEnabled=true,StreamViewType={view or 'KEYS_ONLY'}"),
     )
     if not stream.get("StreamEnabled"):
-        yield fail(STREAMS, f"{table.told} has no stream: nobody is woken by it", f"{enable}; {FOLLOW}")
+        yield fail(STREAMS, f"{table.label} has no stream: nobody is woken by it", f"{enable}; {FOLLOW}")
         return
     disable = aws.command(
         *("dynamodb", "update-table", "--table-name", table.name, "--stream-specification", "StreamEnabled=false")
     )
-    yield fail(STREAMS, f"{table.told} has a stream of {there}, not of {view}", f"{disable}; {enable}; {FOLLOW}")
+    yield fail(STREAMS, f"{table.label} has a stream of {there}, not of {view}", f"{disable}; {enable}; {FOLLOW}")
 
 
 def _status(table: Table, found: Mapping[str, Any]) -> Iterator[Finding]:
     status = found.get("TableStatus", "ACTIVE")
     if status in {"CREATING", "UPDATING"}:
-        yield warn(AREA, f"{table.told} is {status}", "wait, and look again")
+        yield warn(AREA, f"{table.label} is {status}", "wait, and look again")
     elif status != "ACTIVE":
-        yield fail(AREA, f"{table.told} is {status}", "it cannot be used: see it in the console of DynamoDB")
+        yield fail(AREA, f"{table.label} is {status}", "it cannot be used: see it in the console of DynamoDB")
 
 
 def _keys(table: Table, found: Mapping[str, Any]) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def _keys(table: Table, found: Mapping[str, Any]) -> Iterator[Finding]:
     if there != wanted:
         yield fail(
             AREA,
-            f"{table.told} has the keys {there}, not {wanted}",
+            f"{table.label} has the keys {there}, not {wanted}",
             "give --queue-key and --seq-key as they are, or name the right table; keys cannot be changed",
         )
 
@@ -120,11 +120,11 @@ def _indexes(table: Table, found: Mapping[str, Any], aws: Aws) -> Iterator[Findi
             keys = _key_text(found, there[name]["KeySchema"])
             yield fail(
                 AREA,
-                f"{table.told} has an index {name!r} with other keys: {keys}",
+                f"{table.label} has an index {name!r} with other keys: {keys}",
                 _index_anew(table, found, index, aws),
             )
         elif there[name].get("IndexStatus", "ACTIVE") != "ACTIVE":
-            yield warn(AREA, f"index {name!r} of {table.told} is {there[name]['IndexStatus']}", "wait, and look again")
+            yield warn(AREA, f"index {name!r} of {table.label} is {there[name]['IndexStatus']}", "wait, and look again")
 
 
 def _lacking(table: Table, found: Mapping[str, Any], index: Mapping[str, Any], aws: Aws) -> Finding:
@@ -132,7 +132,7 @@ def _lacking(table: Table, found: Mapping[str, Any], index: Mapping[str, Any], a
 
     Added by hand it would be in the way of that update, which adds it, too.
     """
-    told, again = f"{table.told} lacks its index {index['IndexName']!r}", _index_again(table, found, index, aws)
+    told, again = f"{table.label} lacks its index {index['IndexName']!r}", _index_again(table, found, index, aws)
     if index["IndexName"] not in table.optional:
         return fail(AREA, f"{told}: the sweep finds nothing by it", again)
     if table.name in aws.outputs.values():
@@ -171,7 +171,7 @@ def _recovery(table: Table, aws: Aws) -> Iterator[Finding]:
         *("dynamodb", "update-continuous-backups", "--table-name", table.name),
         *("--point-in-time-recovery-specification", "PointInTimeRecoveryEnabled=true"),
     )
-    yield warn(AREA, f"{table.told} has point-in-time recovery off, which the template has on", enable)
+    yield warn(AREA, f"{table.label} has point-in-time recovery off, which the template has on", enable)
 
 
 def _is_on_demand(found: Mapping[str, Any]) -> bool:

@@ -48,8 +48,8 @@ class WantedMapping(NamedTuple):
         return "StartingPosition" in self.how
 
     @property
-    def told(self) -> str:
-        """Return how it is named in a sentence."""
+    def label(self) -> str:
+        """Return what it is called in a sentence."""
         return f"{self.step} on {'the stream of ' if self.is_stream else ''}{self.source}"
 
     def is_on(self, aws: Aws) -> bool:
@@ -100,7 +100,7 @@ def check_mapping(
     """
     source_arn = request.get("EventSourceArn")
     if source_arn is None:
-        yield fail(AREA, f"{wanted.told}: there is nothing to read", "see what is said of tables and streams, above")
+        yield fail(AREA, f"{wanted.label}: there is nothing to read", "see what is said of tables and streams, above")
         return
     one = next((mapping for mapping in found if mapping.get("EventSourceArn") == source_arn), None)
     if one is None:
@@ -108,7 +108,7 @@ def check_mapping(
         return
     wrong = [*_state(wanted, one, aws), *_answers(wanted, one, aws), *_result(wanted, one, aws)]
     wrong += _gives_up(wanted, one, aws)
-    yield from wrong or [ok(AREA, f"{wanted.told} is {one.get('State')}: {_well(wanted, one, aws)}")]
+    yield from wrong or [ok(AREA, f"{wanted.label} is {one.get('State')}: {_well(wanted, one, aws)}")]
 
 
 def _well(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> str:
@@ -122,14 +122,14 @@ def _missing(
     table, stream, _ = request["EventSourceArn"].partition("/stream/")
     old = [mapping for mapping in found if stream and mapping.get("EventSourceArn", "").startswith(f"{table}/stream/")]
     if old:
-        told = f"{wanted.told}: mapping {old[0]['UUID']} reads a stream that the table no longer has"
+        told = f"{wanted.label}: mapping {old[0]['UUID']} reads a stream that the table no longer has"
         away = aws.command("lambda", "delete-event-source-mapping", "--uuid", old[0]["UUID"])
         # To CloudFormation nothing has drifted: the mapping is as it was made.
         return fail(AREA, told, f"{away}; {map_again(request, aws)}{_unread(wanted)}")
     # The local CloudFormation reverts no drift.
     by_hand = aws.is_local and request["FunctionName"] is not None
     remedy = map_again(request, aws) if by_hand else restore(aws)
-    return fail(AREA, f"{wanted.told}: there is no such event source mapping", remedy)
+    return fail(AREA, f"{wanted.label}: there is no such event source mapping", remedy)
 
 
 def _unread(wanted: WantedMapping) -> str:
@@ -144,13 +144,13 @@ def _state(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterator[
     switch = ("lambda", "update-event-source-mapping", "--uuid", one["UUID"])
     if not wanted.is_on(aws):
         if state == "Enabled":
-            told = f"{wanted.told} is Enabled, though {wanted.switch} is Disabled: it runs for nothing, and costs"
+            told = f"{wanted.label} is Enabled, though {wanted.switch} is Disabled: it runs for nothing, and costs"
             yield warn(AREA, told, aws.command(*switch, "--no-enabled"))
         return
     if state in PASSING:
-        yield warn(AREA, f"{wanted.told} is {state}", "wait, and look again")
+        yield warn(AREA, f"{wanted.label} is {state}", "wait, and look again")
     elif state != "Enabled":
-        yield fail(AREA, f"{wanted.told} is {state}: nothing is read", aws.command(*switch, "--enabled"))
+        yield fail(AREA, f"{wanted.label} is {state}: nothing is read", aws.command(*switch, "--enabled"))
 
 
 def _answers(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
@@ -159,13 +159,13 @@ def _answers(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterato
     mend = aws.command(
         *("lambda", "update-event-source-mapping", "--uuid", one["UUID"], "--function-response-types", PARTIAL)
     )
-    yield fail(AREA, f"{wanted.told} lacks {PARTIAL}: what one record's failure says is not heard", mend)
+    yield fail(AREA, f"{wanted.label} lacks {PARTIAL}: what one record's failure says is not heard", mend)
 
 
 def _result(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
     said = one.get("LastProcessingResult") or ""
     if said.upper().startswith(TROUBLE):
-        yield fail(AREA, f"{wanted.told}: {said}", logs_of(wanted.step, aws))
+        yield fail(AREA, f"{wanted.label}: {said}", logs_of(wanted.step, aws))
 
 
 def _gives_up(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:
@@ -177,17 +177,17 @@ def _gives_up(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterat
     tries, wants = one.get("MaximumRetryAttempts"), wanted.how.get("MaximumRetryAttempts", 0)
     kept = one.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", "")
     if wanted.failures == KINESIS.failures and ":s3:" not in kept:
-        yield fail(AREA, f"{wanted.told} gives records up without keeping them, after {tries} tries", update(aws))
+        yield fail(AREA, f"{wanted.label} gives records up without keeping them, after {tries} tries", update(aws))
     elif tries is not None and ENDLESS < tries < wants:
-        told = f"{wanted.told} gives records up after {tries} tries, not {wants:,}: a short outage is enough"
+        told = f"{wanted.label} gives records up after {tries} tries, not {wants:,}: a short outage is enough"
         yield warn(AREA, told, aws.command(*mend, "--maximum-retry-attempts", str(wants)))
     age, longest = one.get("MaximumRecordAgeInSeconds", ENDLESS), wanted.how.get("MaximumRecordAgeInSeconds", 0)
     if age != ENDLESS and (longest == ENDLESS or age < longest):
         wants = "when they leave the stream" if longest == ENDLESS else f"{longest:,}"
-        told = f"{wanted.told} gives records up after {age} seconds, not {wants}: a short outage is enough"
+        told = f"{wanted.label} gives records up after {age} seconds, not {wants}: a short outage is enough"
         yield warn(AREA, told, aws.command(*mend, "--maximum-record-age-in-seconds", str(longest)))
     if wanted.is_stream and one.get("BisectBatchOnFunctionError") is False:
-        told = f"{wanted.told} gives up a whole batch for one record, because it does not bisect"
+        told = f"{wanted.label} gives up a whole batch for one record, because it does not bisect"
         yield warn(AREA, told, aws.command(*mend, "--bisect-batch-on-function-error"))
 
 
