@@ -238,7 +238,7 @@ def test_an_old_gap_is_told_and_a_young_one_is_not(desk: OperatorDesk) -> None:
     assert findings() == []
     level, area, text, remedy = only(findings("--old-gap", "0"))
     assert (level, area, remedy) == ("WARN", "queues", "stream-sort explain ada")
-    assert re.fullmatch(r"'ada' has waited for seq 0 for \d+ s; its policy is to wait", text)
+    assert re.fullmatch(r"'ada' has waited for seq 0 for \d+ s; gap policy: wait", text)
 
 
 def test_young_gaps_are_counted_where_nothing_is_wrong(desk: OperatorDesk) -> None:

@@ -102,7 +102,7 @@ def _waiting(found: Standings, old_gap: float, command: CommandText) -> Iterator
     for row in found.waiting:
         policy = row.policy or found.gap_policy
         waited = found.now - (row.gap_since or found.now)
-        told = f"{row.queue!r} has waited for seq {row.position + 1} for {age(waited)}; its policy is to {policy}"
+        told = f"{row.queue!r} has waited for seq {row.position + 1} for {age(waited)}; gap policy: {policy}"
         each.append(warn(AREA, told + _overdue(row, policy, waited), command("explain", row.queue)))
     more = warn(AREA, f"{len(each):,} queues have waited for long in all", command("status"))
     yield from first_of(each, more, _patient(found, old_gap, command))
