@@ -7,10 +7,11 @@ import pytest
 from stream_sort import Batch
 from stream_sort.testing import SimulationFailure, simulate
 from stream_sort.testing.__main__ import main
-from stream_sort.testing.simulation.consumer_mutants import CONSUMER_MUTANTS
 from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
-from stream_sort.testing.simulation.hunt import hunt_consumers
 from stream_sort.testing.simulation.soak import Soaked, soak
+from tests.simulation.__main__ import main as search_main
+from tests.simulation.hunt import hunt_consumers
+from tests.simulation.mutants import CONSUMER_MUTANTS
 
 SEEDS = 2_000
 BROKEN = {
@@ -95,7 +96,7 @@ def test_a_seed_always_takes_the_same_course() -> None:
 def test_a_failing_seed_can_be_replayed_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     failure = hunt_consumers(CONSUMER_MUTANTS["goes-on"])
     assert failure is not None
-    assert main(failure.command.split()[3:]) == 1
+    assert search_main(failure.command.split()[3:]) == 1
     assert "I3" in capsys.readouterr().out
     assert main(["replay", "3", "--consumers"]) == 0
 

@@ -4,11 +4,11 @@ import multiprocessing
 
 import pytest
 
-from stream_sort.testing.simulation.cases import CASES, QUEUE, Case, put, put_many
-from stream_sort.testing.simulation.exhaustive import Search, SearchResult
 from stream_sort.testing.simulation.failure import SimulationFailure
-from stream_sort.testing.simulation.mutants import MUTANTS
 from stream_sort.testing.simulation.operations import Operation
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.search.cases import CASES, QUEUE, Case, put, put_many
+from tests.simulation.search.exhaustive import Search, SearchResult
 
 
 def search(index: int) -> SearchResult | SimulationFailure:
@@ -50,7 +50,7 @@ def test_a_failure_shows_the_interleaving_that_leads_to_it() -> None:
     failure = caught.value
     assert failure.number == "I2"
     assert any("writer1  items.put" in line for line in failure.lines)
-    assert failure.command == "python -m stream_sort.testing exhaustive --mutant no-read-after-update"
+    assert failure.command == "python -m tests.simulation exhaustive --mutant no-read-after-update"
 
 
 def test_a_message_that_is_refused_is_judged_as_any_other() -> None:

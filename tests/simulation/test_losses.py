@@ -3,8 +3,8 @@
 import pytest
 
 from stream_sort.testing.simulation.failure import SimulationFailure
-from stream_sort.testing.simulation.losses import Losses, simulate_even, simulate_stream
-from stream_sort.testing.simulation.mutants import MUTANTS
+from tests.simulation.losses import Losses, simulate_even, simulate_stream
+from tests.simulation.mutants import MUTANTS
 
 
 def test_a_lossy_stream_stays_near_its_end_for_a_simulated_hour() -> None:

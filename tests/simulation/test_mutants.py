@@ -5,9 +5,9 @@ from functools import cache
 import pytest
 
 from stream_sort.testing.simulation.failure import SimulationFailure
-from stream_sort.testing.simulation.hunt import SEARCH_ONLY, SEEDS_ONLY, hunt_by_search, hunt_by_seeds
-from stream_sort.testing.simulation.mutants import MUTANTS
 from stream_sort.testing.simulation.simulator import simulate
+from tests.simulation.hunt import SEARCH_ONLY, SEEDS_ONLY, hunt_by_search, hunt_by_seeds
+from tests.simulation.mutants import MUTANTS
 
 BROKEN = {
     "unconditional-move": {"I1", "I6"},

@@ -3,10 +3,11 @@
 import pytest
 
 from stream_sort.testing.__main__ import main
-from stream_sort.testing.simulation.hunt import hunt_by_seeds
-from stream_sort.testing.simulation.mutants import MUTANTS
 from stream_sort.testing.simulation.simulator import simulate
 from stream_sort.testing.simulation.soak import Soaked, soak
+from tests.simulation.__main__ import main as search_main
+from tests.simulation.hunt import hunt_by_seeds
+from tests.simulation.mutants import MUTANTS
 
 SEEDS = 2_000
 
@@ -62,7 +63,7 @@ def test_a_failure_names_the_invariant_the_seed_the_trace_and_the_command_to_see
     failure = hunt_by_seeds(MUTANTS["skip-by-moving"])
     assert failure is not None
     assert failure.number == "I1"
-    assert failure.command == f"python -m stream_sort.testing replay {failure.where[5:]} --mutant skip-by-moving"
+    assert failure.command == f"python -m tests.simulation replay {failure.where[5:]} --mutant skip-by-moving"
     assert failure.lines[0].split()[:1] == ["1"]
     for part in (f"{failure.where}: I1:", "cursors.move(", failure.command, *failure.lines):
         assert part in str(failure)
@@ -78,7 +79,7 @@ def test_replay_prints_the_whole_trace_of_a_seed(capsys: pytest.CaptureFixture[s
 def test_replay_of_a_failing_seed_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     failure = hunt_by_seeds(MUTANTS["overwriting-puts"])
     assert failure is not None
-    assert main(failure.command.split()[3:]) == 1
+    assert search_main(failure.command.split()[3:]) == 1
     assert "I6" in capsys.readouterr().out
 
 

@@ -12,7 +12,7 @@ from stream_sort.testing.simulation.clerk import Clerk, OwnHandler, ProcessDied
 from stream_sort.testing.simulation.consumer_bench import ConsumerBench
 from stream_sort.testing.simulation.consumer_operations import ConsumerOperation, ConsumerPlan
 from stream_sort.testing.simulation.consumer_workload import add_upkeep, draw_consumers_plan, draw_outages
-from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, replay_command
+from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure
 from stream_sort.testing.simulation.operations import Failed, Operation
 from stream_sort.testing.simulation.reader import CONTROL
 from stream_sort.testing.simulation.simulator import RunReport, Simulation, Worker
@@ -55,7 +55,7 @@ def simulate_consumers(
 ) -> RunReport:
     """Run one seed with consumers to rest; raises SimulationFailure where an invariant does not hold."""
     simulation = ConsumerSimulation(seed, variant, handler, fields)
-    command = replay_command(f"replay {seed} --consumers", variant.name)
+    command = variant.command(f"replay {seed} --consumers")
     command = f"simulate(handler, start={seed}, seeds=1)" if handler else command
     try:
         with variant.installed():

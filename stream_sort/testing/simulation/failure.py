@@ -64,9 +64,3 @@ class SimulationFailure(AssertionError):
     def __reduce__(self) -> tuple[Any, ...]:
         broken = InvariantBroken(self.number, self.problem)
         return SimulationFailure, (self.where, broken, self.lines, self.command)
-
-
-def replay_command(what: str, mutant: str = "") -> str:
-    """What to type to see it again."""
-    chosen = f" --mutant {mutant}" if mutant else ""
-    return f"python -m stream_sort.testing {what}{chosen}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.testing.simulation.bench import Bench
 from stream_sort.testing.simulation.calls import Unavailable
-from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Trace, replay_command
+from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Trace
 from stream_sort.testing.simulation.mishaps import lose_a_cursor, trim_a_queue
 from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
@@ -58,7 +58,7 @@ def simulate(seed: int, variant: Variant = PRODUCTION) -> RunReport:
         with variant.installed():
             simulation.run()
     except InvariantBroken as broken:
-        command = replay_command(f"replay {seed}", variant.name)
+        command = variant.command(f"replay {seed}")
         lines = simulation.bench.trace.lines()
         raise SimulationFailure(f"seed {seed}", broken, lines, command) from None
     return RunReport(seed, simulation.bench.trace, simulation.bench.met)

@@ -37,6 +37,12 @@ class Variant:
     reader: type[WakeReader] = WakeReader
     registrar: type[Registration] = Registration
 
+    def command(self, what: str) -> str:
+        """Return the command that shows it again; the known-bad ones are in our own tests."""
+        if self.name:
+            return f"python -m tests.simulation {what} --mutant {self.name}"
+        return f"python -m stream_sort.testing {what}"
+
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Put the walk and the sweeper into their places for as long as the context lasts."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.sorter import Options
-from stream_sort.testing.simulation.cases import QUEUE
 from stream_sort.testing.simulation.operations import Attempt, Operation
 from stream_sort.testing.simulation.process import Program, SimulatedProcess
 from stream_sort.testing.simulation.world import START_TIME
+from tests.simulation.search.cases import QUEUE
 
 if TYPE_CHECKING:
     from stream_sort.release.position_cache import Hint

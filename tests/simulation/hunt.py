@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream_sort.testing.simulation.cases import CASES
 from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
-from stream_sort.testing.simulation.exhaustive import Search
 from stream_sort.testing.simulation.failure import SimulationFailure
-from stream_sort.testing.simulation.gap_mutants import GAP_MUTANTS
 from stream_sort.testing.simulation.simulator import simulate
+from tests.simulation.mutants.gaps import GAP_MUTANTS
+from tests.simulation.search.cases import CASES
+from tests.simulation.search.exhaustive import Search
 
 if TYPE_CHECKING:
     from collections.abc import Callable

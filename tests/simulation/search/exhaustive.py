@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.model.outcomes import Status
-from stream_sort.testing.simulation.cases import QUEUE, Case
-from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Step, replay_command
-from stream_sort.testing.simulation.lives import DEAD, Lives, run_alone
+from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Step
 from stream_sort.testing.simulation.operations import Attempt, Operation
 from stream_sort.testing.simulation.oracle import Oracle
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
 from stream_sort.testing.simulation.verdicts import judge, statuses
+from tests.simulation.search.cases import QUEUE, Case
+from tests.simulation.search.histories import DEAD, Lives, run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ class Search:
                 executions = self._count(self._begin())
         except InvariantBroken as broken:
             lines = [str(step) for step in self._told()]
-            command = replay_command("exhaustive", self._variant.name)
+            command = self._variant.command("exhaustive")
             raise SimulationFailure(self._case.name, broken, lines, command) from None
         return SearchResult(self._case.name, len(self._counts), executions)
 

@@ -1,4 +1,4 @@
-"""Known-bad variants of the services and their stores: each breaks one rule, and the simulator must say so."""
+"""Known-bad ways to store and to release: each breaks one rule, and the simulator must find it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from stream_sort.model.records import Look, Move
 from stream_sort.release import advancer
 from stream_sort.sorter import Sorter
 from stream_sort.testing.simulation.calls import Call, Recorder
-from stream_sort.testing.simulation.gap_mutants import GAP_MUTANTS
-from stream_sort.testing.simulation.trim_mutants import TRIM_MUTANTS
 from stream_sort.testing.simulation.variant import Variant
-from stream_sort.testing.simulation.withdraw_mutants import WITHDRAW_MUTANTS
 from stream_sort.testing.simulation.world import World
 from stream_sort.upkeep.queue_visit import QueueVisit
 from stream_sort.upkeep.sweeper import Sweeper
@@ -173,37 +170,32 @@ class _StaleReads(World):
 
     def apply(self, part: Call, rng: Random | None = None) -> Any:
         if part.name in {"get", "look", "page", "arrivals"}:
-            old = getattr(self, "_before", None) if rng is not None and rng.random() < 0.5 else None  # noqa: PLR2004
+            old = getattr(self, "_before", None) if rng is not None and rng.random() < 0.5 else None
             return World.apply(old or self, part, rng)
         self._before = self.copy()
         return super().apply(part, rng)
 
 
-MUTANTS = (
-    {
-        mutant.name: mutant
-        for mutant in (
-            Variant("unconditional-move", "the cursor is written whatever it is", world=_UnconditionalMoves),
-            Variant("exit-on-lost-condition", "an advance ends when its condition fails", walk=_ExitOnLoss),
-            Variant("no-read-after-update", "an advance ends with its first move", walk=_NoReadAfterUpdate),
-            Variant("only-the-next", "an advance is made only if seq = position + 1", walk=_OnlyTheNext),
-            Variant("stale-reads", "reads are eventually consistent", world=_StaleReads),
-            Variant("errors-are-empty", "a failed read is taken for an empty one", recorder=_ErrorsAreEmpty),
-            Variant("skip-by-moving", "a skip moves the cursor and leaves no tombstone", sorter=_SkipByMoving),
-            Variant("overwriting-puts", "a second message replaces the first", world=_OverwritingPuts),
-            Variant("recreated-cursor", "the proof of a lost cursor row is ignored", recorder=_NoProof),
-            Variant("unproved-tombstones", "a tombstone carries no proof of the row", recorder=_TombstonesWithoutProof),
-            Variant("repeated-marks", "a waiting mark may come back as it was", world=_RepeatedMarks),
-            Variant("left-without-mark", "an advance whose time is over sets no waiting mark", walk=_LeaveWithoutMark),
-            Variant(
-                "trusted-mark", "a mark that was read before the message was stored is relied on", walk=_TrustAnOldMark
-            ),
-            Variant("mark-tried-once", "a refused waiting mark is not tried again", walk=_MarkOnce),
-            Variant("clear-without-look", "a sweep clears a mark and does not look again", sweeper=_ClearWithoutLook),
-            Variant("trusted-hint", "a remembered position is not checked against the row", walk=_TrustTheHint),
-        )
-    }
-    | TRIM_MUTANTS
-    | GAP_MUTANTS
-    | WITHDRAW_MUTANTS
-)
+RELEASE_MUTANTS = {
+    mutant.name: mutant
+    for mutant in (
+        Variant("unconditional-move", "the cursor is written whatever it is", world=_UnconditionalMoves),
+        Variant("exit-on-lost-condition", "an advance ends when its condition fails", walk=_ExitOnLoss),
+        Variant("no-read-after-update", "an advance ends with its first move", walk=_NoReadAfterUpdate),
+        Variant("only-the-next", "an advance is made only if seq = position + 1", walk=_OnlyTheNext),
+        Variant("stale-reads", "reads are eventually consistent", world=_StaleReads),
+        Variant("errors-are-empty", "a failed read is taken for an empty one", recorder=_ErrorsAreEmpty),
+        Variant("skip-by-moving", "a skip moves the cursor and leaves no tombstone", sorter=_SkipByMoving),
+        Variant("overwriting-puts", "a second message replaces the first", world=_OverwritingPuts),
+        Variant("recreated-cursor", "the proof of a lost cursor row is ignored", recorder=_NoProof),
+        Variant("unproved-tombstones", "a tombstone carries no proof of the row", recorder=_TombstonesWithoutProof),
+        Variant("repeated-marks", "a waiting mark may come back as it was", world=_RepeatedMarks),
+        Variant("left-without-mark", "an advance whose time is over sets no waiting mark", walk=_LeaveWithoutMark),
+        Variant(
+            "trusted-mark", "a mark that was read before the message was stored is relied on", walk=_TrustAnOldMark
+        ),
+        Variant("mark-tried-once", "a refused waiting mark is not tried again", walk=_MarkOnce),
+        Variant("clear-without-look", "a sweep clears a mark and does not look again", sweeper=_ClearWithoutLook),
+        Variant("trusted-hint", "a remembered position is not checked against the row", walk=_TrustTheHint),
+    )
+}
