@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -50,7 +51,7 @@ def soak(
     chunks = [range(first, min(first + CHUNK, start + count)) for first in range(start, start + count, CHUNK)]
     jobs = jobs or os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
-    with context.Pool(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+    with context.Pool(jobs, initializer=_begin_worker) as pool:
         try:
             for part in pool.imap_unordered(partial(run_seeds, run), chunks):
                 _add(done, part)
@@ -76,6 +77,19 @@ def run_seeds(run: Callable[[int], RunReport], seeds: Iterable[int]) -> Soaked:
         done.seeds += 1
         done.met.update(report.met)
     return done
+
+
+def _begin_worker() -> None:
+    """Leave interrupts to the parent, and end with it: a pool's workers would go on if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _add(done: Soaked, part: Soaked) -> None:
