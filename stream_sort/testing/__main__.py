@@ -6,9 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
 from stream_sort.testing.simulation.failure import SimulationFailure
-from stream_sort.testing.simulation.simulator import simulate
+from stream_sort.testing.simulation.simulator import simulate, simulate_consumers
 from stream_sort.testing.simulation.soak import Soaked, soak
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
 

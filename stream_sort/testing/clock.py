@@ -4,13 +4,13 @@ from __future__ import annotations
 
 
 class MovableClock:
-    """Seconds since the epoch, as told; give it to a sorter as `clock=`."""
+    """Seconds since the epoch that only `move` changes; give it to a sorter as `clock=`."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self.now = now
 
     def __call__(self) -> float:
-        """The time now."""
+        """Return the time."""
         return self.now
 
     def move(self, seconds: float) -> None:

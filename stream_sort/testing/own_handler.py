@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.consume.handler import check_handler
 from stream_sort.errors import InvalidInput, shown
-from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure
+from stream_sort.testing.simulation.simulator import simulate_consumers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Simulated:
-    """How many seeds were run, and how often each thing happened in them: batches, kills, zombies, lost records."""
+    """The count of seeds that were run, and how often each thing happened in them: batches, kills, lost records."""
 
     seeds: int = 0
     met: Counter[str] = field(default_factory=Counter)
@@ -37,7 +37,7 @@ def simulate(  # noqa: PLR0913  # each is a keyword with a default
 ) -> Simulated:
     """Run a handler under everything that can go wrong; SimulationFailure, with a trace, where an invariant breaks.
 
-    So is a handler that was called, and got not one message through in all seeds: it says what it met first.
+    The same if no message got through in any seed: it then names the handler's first error.
 
     `setup()` is called before each seed, to start with a clean world of yours. `fields(queue, seq)` gives messages
     the fields your handler needs. `check(given)` is called after each seed with what the handler was given: for each

@@ -1,12 +1,11 @@
-"""Does the simulator find a mutant? By seeds, and by exhaustive search where the fault it needs is searched."""
+"""Look for a mutant: by seeds, and by exhaustive search where the fault it needs is searched."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
 from stream_sort.testing.simulation.failure import SimulationFailure
-from stream_sort.testing.simulation.simulator import simulate
+from stream_sort.testing.simulation.simulator import simulate, simulate_consumers
 from tests.simulation.mutants.gaps import GAP_MUTANTS
 from tests.simulation.search.cases import CASES
 from tests.simulation.search.exhaustive import Search
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_SEEDS = 4_000
 
-# These need a fault or a mishap that the exhaustive search has not: stale or failed reads, a lost row, a trim, a bug,
+# These need a fault that the exhaustive search has not: stale or failed reads, a lost row, a trim, a bug,
 # time that passes, or time that runs out.
 SEEDS_ONLY = frozenset(
     {"stale-reads", "errors-are-empty", "recreated-cursor", "unproved-tombstones", "trusted-hint"}

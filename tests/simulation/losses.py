@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.model.policy import GapPolicy
 from stream_sort.sorter import Options
-from stream_sort.testing.simulation.bench import Bench
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure
+from stream_sort.testing.simulation.harness import Harness
 from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
 from stream_sort.testing.simulation.workload import WorkloadPlan
@@ -47,22 +47,22 @@ class _Scene:
     def __init__(self, skip_after: float, variant: Variant) -> None:
         options = Options(gap_policy=GapPolicy(skip_after), in_flight=1)
         rng = Random(0)  # repeatable, not secret
-        plan = WorkloadPlan(options, (QUEUE,), (), (), 0.0, (), 0.0, 0.0, trims=False, loses=False)
-        self.bench = Bench(plan, variant, rng)
+        plan = WorkloadPlan(options, (QUEUE,))
+        self.harness = Harness(plan, variant, rng)
 
     def do(self, operation: Operation) -> None:
-        process = self.bench.process("alone")
-        self.bench.begin(process, operation)
-        while process.flight is not None:
-            self.bench.feed(process, self.bench.apply(process, process.flight.part))
-        self.bench.finish(process)
+        process = self.harness.process("alone")
+        self.harness.begin(process, operation)
+        while process.pending is not None:
+            self.harness.feed(process, self.harness.apply(process, process.pending.part))
+        self.harness.finish(process)
 
     def put(self, seqs: Iterable[int]) -> None:
         messages: tuple[dict[str, Any], ...] = tuple({"queue": QUEUE, "seq": seq} for seq in seqs)
         self.do(Operation("put_many", messages=messages))
 
     def position(self) -> int:
-        return self.bench.world.position(QUEUE) or 0
+        return self.harness.world.position(QUEUE) or 0
 
 
 def _run(what: str, skip_after: float, variant: Variant, play: Callable[[_Scene], None]) -> None:
@@ -71,7 +71,7 @@ def _run(what: str, skip_after: float, variant: Variant, play: Callable[[_Scene]
         with variant.installed():
             play(scene)
     except InvariantBroken as broken:
-        lines, command = scene.bench.trace.lines()[-50:], "pytest tests/simulation/test_losses.py"
+        lines, command = scene.harness.trace.lines()[-50:], "pytest tests/simulation/test_losses.py"
         raise SimulationFailure(what, broken, lines, command) from None
 
 
@@ -81,7 +81,7 @@ def _stream(scene: _Scene, losses: Losses) -> None:
         for part in range(6):
             seqs = range(first + part * losses.a_minute // 6, first + (part + 1) * losses.a_minute // 6)
             scene.put(seq for seq in seqs if seq % losses.lost_each != losses.lost_each // 2)
-            scene.bench.world.now += SWEEP_EVERY / 6
+            scene.harness.world.now += SWEEP_EVERY / 6
         behind = first + losses.a_minute - 1 - scene.position()
         allowed = losses.a_minute / SWEEP_EVERY * (losses.skip_after + 2 * SWEEP_EVERY)
         if behind > allowed:
@@ -91,7 +91,7 @@ def _stream(scene: _Scene, losses: Losses) -> None:
 
 def _even(scene: _Scene, last: int, skip_after: float) -> None:
     scene.put(range(2, last + 1, 2))
-    scene.bench.world.now += skip_after
+    scene.harness.world.now += skip_after
     scene.do(Operation("sweep_all"))
     if scene.position() != last:
         raise InvariantBroken("G2", f"released through {scene.position()}, not {last}")

@@ -7,7 +7,7 @@ import pytest
 from stream_sort import Batch
 from stream_sort.testing import SimulationFailure, simulate
 from stream_sort.testing.__main__ import main
-from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
+from stream_sort.testing.simulation.simulator import simulate_consumers
 from stream_sort.testing.simulation.soak import Soaked, soak
 from tests.simulation.__main__ import main as search_main
 from tests.simulation.hunt import hunt_consumers

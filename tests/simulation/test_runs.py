@@ -11,11 +11,10 @@ import pytest
 from stream_sort.sorter import Options
 from stream_sort.testing.simulation import runs
 from stream_sort.testing.simulation.calls import Call, Recorder
-from stream_sort.testing.simulation.consumer_simulator import simulate_consumers
 from stream_sort.testing.simulation.operations import Attempt, Operation
 from stream_sort.testing.simulation.process import Program, SimulatedProcess
 from stream_sort.testing.simulation.runs import Ended, ReplayedRun, SuspendedRun
-from stream_sort.testing.simulation.simulator import simulate
+from stream_sort.testing.simulation.simulator import simulate, simulate_consumers
 from stream_sort.testing.simulation.world import World
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 RUN_NAME = re.compile(r"\brun\d+")
 
 
-def told(simulated: Callable[[int], RunReport], seed: int) -> list[str]:
+def lines_of(simulated: Callable[[int], RunReport], seed: int) -> list[str]:
     return [RUN_NAME.sub("run", line) for line in simulated(seed).trace.lines()]
 
 
@@ -36,9 +35,9 @@ def test_without_greenlet_every_seed_goes_the_same_way(
     simulated: Callable[[int], RunReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seeds = range(60)
-    suspended = [told(simulated, seed) for seed in seeds]
+    suspended = [lines_of(simulated, seed) for seed in seeds]
     monkeypatch.setattr(runs, "greenlet", None)
-    assert [told(simulated, seed) for seed in seeds] == suspended
+    assert [lines_of(simulated, seed) for seed in seeds] == suspended
 
 
 @pytest.mark.parametrize("kind", [ReplayedRun, SuspendedRun])
@@ -79,7 +78,7 @@ def test_a_process_that_is_killed_in_the_middle_of_a_call_leaves_nothing_in_memo
     world = World()
     process = SimulatedProcess("writer", Program(Options(in_flight=1), ("q",)), world.clock)
     process.begin(Attempt(1, Operation("put", messages=({"queue": "q", "seq": 0},))))
-    assert process.flight is not None
+    assert process.pending is not None
     suspended = weakref.ref(process.run)
     del process
     assert suspended() is None

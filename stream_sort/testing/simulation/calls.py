@@ -76,7 +76,7 @@ class Call:
 
     @property
     def is_read(self) -> bool:
-        """Whether the call leaves the tables as they are."""
+        """True if the call leaves the tables as they are."""
         return self.name in READS
 
     @property
@@ -95,7 +95,7 @@ class Unavailable:
     """The answer of a call that failed: throttled, or its reply lost for good."""
 
     def error(self) -> StoreUnavailable:
-        """A new error each time: a raised one collects tracebacks."""
+        """Return a new error each time: a raised one collects tracebacks."""
         return StoreUnavailable("the simulated store did not answer")
 
 
@@ -109,23 +109,23 @@ class RefusedEffects:
         return f"{type(self.problem).__name__}: {self.problem}"
 
     def error(self) -> HandlerProblem:
-        """A new error each time, as above."""
+        """Return a new error each time, as above."""
         return copy.copy(self.problem)
 
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """The answer of a call in which our own code stumbles."""
+    """The answer of a call in which our own code fails."""
 
     def error(self) -> Exception:
-        """A new error each time, as above; no error of ours."""
+        """Return a new error each time, as above; none of ours."""
         return KeyError("a simulated bug")
 
 
 NAMES = itertools.count()
 
 
-class Pending(BaseException):
+class Unanswered(BaseException):
     """Stops a run at a call that has no answer yet; no handler of production code catches it."""
 
     def __init__(self, call: Call) -> None:
@@ -135,7 +135,7 @@ class Pending(BaseException):
 
 def stop(call: Call) -> None:
     """End a run at a call that has no answer yet."""
-    raise Pending(call)
+    raise Unanswered(call)
 
 
 class Recorder:
@@ -151,28 +151,28 @@ class Recorder:
         self.registered: dict[str, Known] = {}
 
     def stores(self) -> Stores:
-        """Ports whose every call goes through `ask`."""
+        """Return ports whose every call goes through `ask`."""
         items, cursors, heads, control = (self.port(name) for name in ("items", "cursors", "heads", "control"))
         return Stores(items, cursors, heads, lambda _: control, _nothing, self.port("withdrawals"))
 
     def port(self, name: str) -> Any:
-        """Any port, by its name."""
+        """Return any port, by its name."""
         return _Port(name, self.ask)
 
     def clock(self) -> float:
-        """The time as it was when the run first came here: a part of the history, but no call."""
+        """Return the time as it was when the run first came here: a part of the history, but no call."""
         if self._next == len(self._history):
             self._history.append(self._clock())
         return float(self._take())
 
     def new_name(self) -> str:
-        """A name that no other run has; a part of the history, as the time is."""
+        """Return a name that no other run has; a part of the history, as the time is."""
         if self._next == len(self._history):
             self._history.append(f"run{next(NAMES)}")
         return str(self._take())
 
     def ask(self, call: Call) -> Any:
-        """The recorded answer; without one, wait for it."""
+        """Return the recorded answer; without one, wait for it."""
         if self._next == len(self._history):
             self.wait(call)
         answer = self._take()
@@ -197,7 +197,7 @@ class _Port:
 
 
 def _positional(method: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments of a call, as if they were given by their places."""
+    """Return all arguments of a call, as if they were given by position."""
     if method != "commit":
         return (*args, *named.values())
     given = {"effects": (), "dead": None, **dict(zip(("old", "new", "effects", "dead"), args, strict=False)), **named}
@@ -209,7 +209,7 @@ def _nothing() -> None:
 
 
 @dataclass(slots=True)
-class Flight:
+class PendingCall:
     """A call under way: its atomic parts in the order they reach the tables, and the answers so far.
 
     `repeating` says that the present part was applied, its reply was lost, and the SDK will send it again.
@@ -227,8 +227,8 @@ class Flight:
         return self.parts[self.order[len(self.answers)]]
 
     @property
-    def landed(self) -> bool:
-        """Whether every part has its answer."""
+    def is_answered(self) -> bool:
+        """True if every part has its answer."""
         return len(self.answers) == len(self.parts)
 
     def note(self, answer: Any) -> None:
@@ -237,12 +237,12 @@ class Flight:
         self.repeating = False
 
     def answer(self) -> Any:
-        """The answer of the whole call."""
+        """Return the answer of the whole call."""
         return join(self.call, [self.answers[index] for index in range(len(self.parts))])
 
 
 def split(call: Call) -> list[Call]:
-    """The atomic parts of a call: on DynamoDB, only a write or a read of one row is atomic."""
+    """Cut a call into its atomic parts: on DynamoDB, only a write or a read of one row is atomic."""
     match call.key, call.args:
         case "items.put_many", (arrivals, now):
             return [Call("items", "put", (arrival, now)) for arrival in arrivals]
@@ -259,7 +259,7 @@ def split(call: Call) -> list[Call]:
 
 
 def join(call: Call, answers: list[Any]) -> Any:
-    """The answer of a call, from those of its parts."""
+    """Return the answer of a call, from those of its parts."""
     if call.key == "items.put_many":
         return [answer.error() if isinstance(answer, Unavailable) else answer for answer in answers]
     failed = [answer for answer in answers if isinstance(answer, Unavailable | Bug)]

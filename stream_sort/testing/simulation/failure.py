@@ -1,4 +1,4 @@
-"""What a simulation says when an invariant does not hold: which one, where, and how to see it again."""
+"""The error of a simulation: which invariant does not hold, the trace, and the command that shows it again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Trace:
         self.steps.append(Step(len(self.steps) + 1, who, what, fault, answer))
 
     def lines(self) -> list[str]:
-        """The trace as text."""
+        """Return the trace as text."""
         return [str(step) for step in self.steps]
 
 

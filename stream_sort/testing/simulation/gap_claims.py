@@ -1,4 +1,4 @@
-"""What always holds of gap policies, as claims that can be read off the tables.
+"""Claims on gap policies that can be read off the tables.
 
 G1  no gap is skipped that is younger than its policy says, by the oldest message stored beyond it. If that is withdrawn
     in the very moment, the one seq before it may be skipped, and no other

@@ -1,4 +1,4 @@
-"""What ever happened to the tables, and the invariants that can be read off them: I1, I2, I5, I6, I10."""
+"""The history of the tables, and claims that can be read off it: I1, I2, I5, I6, I10."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ class Oracle:
         self.lost: set[str] = set()
         # Consumers that were retired at some time: a trim need not have waited for them.
         self.retired: set[str] = set()
+        # Queues in which our own code met a bug.
+        self.met_bugs: set[str] = set()
         self.released: Counter[str] = Counter()
         self.cut: defaultdict[str, set[int]] = defaultdict(set)
         self._starts: defaultdict[str, list[int]] = defaultdict(lambda: [first_seq])
@@ -66,17 +68,17 @@ class Oracle:
         self._trimmed[queue].update(seqs)
 
     def is_trimmed(self, queue: str, seq: int | None) -> bool:
-        """Whether a seq lies at or below the floor of its queue."""
+        """Return True if a seq lies at or below the floor of its queue."""
         row = self._rows.get(queue)
         return row is not None and seq is not None and row.first_seq <= seq <= row.start
 
     def contents(self, message: dict[str, Any]) -> list[SlotContent]:
-        """What the slot of a message held, one entry unless it was withdrawn, or trimmed, and filled again."""
+        """Return what the slot of a message held, one entry unless it was withdrawn, or trimmed, and filled again."""
         withdrawn = self._withdrawn[message["queue"]].get(message["seq"], [])
         return withdrawn + self.contents_since_withdrawn(message)
 
     def contents_since_withdrawn(self, message: dict[str, Any]) -> list[SlotContent]:
-        """The same without what was withdrawn."""
+        """Return the same without what was withdrawn."""
         return self._book[message["queue"]].get(message["seq"], [])
 
     def recall_withdrawn(self, queue: str) -> None:
@@ -87,7 +89,7 @@ class Oracle:
             self._withdrawn[queue].setdefault(one.seq, []).append(entry)
 
     def has_kept(self, withdrawal: Withdrawal) -> bool:
-        """Whether a withdrawal is kept as it was answered."""
+        """Return True if a withdrawal is kept as it was answered."""
         return self.world.tables.withdrawn.get(withdrawal.queue, {}).get(withdrawal.number) == withdrawal
 
     def promise(self, message: dict[str, Any]) -> None:
@@ -95,11 +97,11 @@ class Oracle:
         self._promised[message["queue"]].add(message["seq"])
 
     def starts(self, queue: str) -> int:
-        """How often a queue was given a start so far."""
+        """Return how often a queue was given a start so far."""
         return len(self._starts[queue])
 
     def refuses(self, queue: str, seq: int, since: int) -> bool:
-        """Whether a seq lies before a start that its queue had at that count of starts, or after.
+        """Return True if a seq lies before a start that its queue had at that count of starts, or after.
 
         A queue whose row is lost starts where every queue does, as far as anybody can tell.
         """
@@ -255,7 +257,7 @@ def _check_same(before: Item, after: Item) -> None:
 
 
 def vars_of(item: Item) -> dict[str, Any]:
-    """An item's fields, for comparing."""
+    """Return an item's fields, for comparing."""
     return {
         "seq": item.seq,
         "document": item.document,

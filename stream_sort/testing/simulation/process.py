@@ -1,4 +1,4 @@
-"""One simulated process: a sorter whose life goes from one store call to the next."""
+"""One simulated process: a sorter that goes from one store call to the next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.errors import StreamSortError
 from stream_sort.sorter import Options, Sorter
-from stream_sort.testing.simulation.calls import Flight, Recorder, split
+from stream_sort.testing.simulation.calls import PendingCall, Recorder, split
 from stream_sort.testing.simulation.operations import Failed
 from stream_sort.testing.simulation.runs import Ended, start
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What every process runs; a mutant changes one of these."""
+    """The settings and classes that every process runs; a mutant changes one of these."""
 
     options: Options
     queues: Iterable[str]
@@ -33,7 +33,7 @@ class Program:
 
 
 class End(NamedTuple):
-    """What an operation returned, and what its process remembers from then on."""
+    """The result of an operation, and all that its process remembers from then on."""
 
     result: Any
     memory: dict[str, Hint]
@@ -81,7 +81,7 @@ class SimulatedProcess:
     registered: dict[str, Known] = field(default_factory=dict)
     rng: Random | None = None
     attempt: Attempt | None = None
-    flight: Flight | None = None
+    pending: PendingCall | None = None
     result: Any = None
     history: list[Any] = field(default_factory=list)
     run: Run | None = None
@@ -97,25 +97,25 @@ class SimulatedProcess:
 
     def feed(self, answer: Any) -> None:
         """Take the answer of the part under way; go on to the next part, the next call, or the end."""
-        if self.flight is None or self.run is None:
+        if self.pending is None or self.run is None:
             raise RuntimeError(f"{self.name} waits for no answer")
-        self.flight.note(answer)
-        if self.flight.landed:
-            self.history.append(self.flight.answer())
+        self.pending.note(answer)
+        if self.pending.is_answered:
+            self.history.append(self.pending.answer())
             self._proceed(self.run)
 
     def _proceed(self, run: Run) -> None:
         while not isinstance(reached := run.go_on(), Ended):
-            self.flight = self._take_off(reached)
-            if self.flight.parts:
+            self.pending = self._pending_call(reached)
+            if self.pending.parts:
                 return
-            self.history.append(self.flight.answer())
-        self.flight = self.run = None
+            self.history.append(self.pending.answer())
+        self.pending = self.run = None
         self.result, self.memory, self.registered = reached.value
 
-    def _take_off(self, call: Call) -> Flight:
+    def _pending_call(self, call: Call) -> PendingCall:
         parts = split(call)
         order = list(range(len(parts)))
         if self.rng is not None:
             self.rng.shuffle(order)
-        return Flight(call, parts, order)
+        return PendingCall(call, parts, order)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stream_sort.testing.simulation.calls import Pending
+from stream_sort.testing.simulation.calls import Unanswered
 
 try:
     from greenlet import GreenletExit, getcurrent, greenlet
@@ -51,8 +51,8 @@ class ReplayedRun:
         """See Run."""
         try:
             return Ended(self._work(self._recorder()))
-        except Pending as pending:
-            return pending.call
+        except Unanswered as stopped:
+            return stopped.call
 
 
 class SuspendedRun:

@@ -1,4 +1,4 @@
-"""What wakes consumers in a simulation: the cursor table's stream, its event source mapping, and a retry queue.
+"""The sources of wakes in a simulation: the cursor table's stream, its event source mapping, and a retry queue.
 
 The mapping has Lambda's semantics, which no emulator has: batches, retries of the whole batch or from the lowest
 reported record, bisection, and records that are dropped after the last retry.
@@ -26,7 +26,7 @@ class CursorStream:
     def add(self, old: Cursor | None, new: Cursor | None) -> None:
         """Note a change."""
         row = new or old
-        if row is None or old == new:
+        if row is None or old is new or old == new:
             return
         body: dict[str, Any] = {
             "Keys": {"queue": {"S": row.queue}},
@@ -53,14 +53,14 @@ class Mapping:
     failures: int = 0
 
     def batch(self) -> list[dict[str, Any]]:
-        """The records of the next invocation; the same ones again after a failure."""
+        """Return the records of the next invocation; the same ones again after a failure."""
         end = self.at + (self.limit or self.size)
         return self.stream.records[self.at : end]
 
     def succeed(self, reported: list[str]) -> int:
-        """The function answered; everything from the lowest record it reported is sent again. Returns how many dropped.
+        """Take an answer; return how many records were dropped.
 
-        An unknown name fails the whole batch.
+        Everything from the lowest record it reported is sent again. An unknown name fails the whole batch.
         """
         batch = self.batch()
         names = [record["dynamodb"]["SequenceNumber"] for record in batch]
@@ -75,14 +75,14 @@ class Mapping:
         return self._try_again()
 
     def fail(self) -> int:
-        """The function raised, died or ran out of time. Returns how many records were dropped."""
+        """Note that the function raised, died or ran out of time; return how many records were dropped."""
         batch = self.batch()
         if self.bisects and len(batch) > 1:
             self.limit = (len(batch) + 1) // 2
         return self._try_again()
 
     def lose(self) -> int:
-        """Everything that was not read yet is gone, as after a day."""
+        """Lose everything that was not read yet, as after a day; return how many records that were."""
         lost = len(self.stream.records) - self.at
         self._go_on(lost)
         return lost
@@ -111,13 +111,13 @@ class RetryMessages:
         self.messages.append((now + delay, consumer, queue))
 
     def take(self, rng: Random | None, now: float, consumer: str) -> tuple[float, str, str] | None:
-        """One of the consumer's messages that are due, any of them; it stays until it is deleted."""
+        """Return any of the consumer's messages that are due; it stays until it is deleted."""
         due = [message for message in self.messages if message[0] <= now and message[1] == consumer]
         if not due:
             return None
         return rng.choice(due) if rng else due[0]
 
     def delete(self, message: tuple[float, str, str]) -> None:
-        """Its function answered."""
+        """Delete a message whose function answered."""
         if message in self.messages:
             self.messages.remove(message)

@@ -1,4 +1,4 @@
-"""Which pieces a simulation runs: the production services, or a mutant that replaces one of them."""
+"""The pieces that a simulation runs: the production services, or a mutant that replaces one of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stream_sort.consume.delivery import Delivery
 from stream_sort.consume.registration import Registration
 from stream_sort.release import advancer
 from stream_sort.sorter import Sorter
-from stream_sort.testing.simulation import consumer_operations, operations
+from stream_sort.testing.simulation import consumers, operations
 from stream_sort.testing.simulation.calls import Recorder
 from stream_sort.testing.simulation.world import World
 from stream_sort.upkeep.sweeper import Sweeper
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The pieces of a simulation; walk, sweeper and delivery take the place of our own while they are installed."""
+    """The pieces of a simulation; those of the services take the place of our own while they are installed."""
 
     name: str
     summary: str
@@ -35,7 +35,7 @@ class Variant:
     sweeper: type[Sweeper] = Sweeper
     delivery: type[Delivery] = Delivery
     reader: type[WakeReader] = WakeReader
-    registrar: type[Registration] = Registration
+    registration: type[Registration] = Registration
 
     def command(self, what: str) -> str:
         """Return the command that shows it again; the known-bad ones are in our own tests."""
@@ -45,11 +45,11 @@ class Variant:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Put the walk and the sweeper into their places for as long as the context lasts."""
+        """Replace pieces of the services for as long as the context lasts."""
         walk = patch.object(advancer, "Walk", self.walk) if self.walk else nullcontext()
         delivery = patch.object(consumer, "Delivery", self.delivery)
-        registrar = patch.object(consumer_operations, "Registration", self.registrar)
-        with walk, delivery, registrar, patch.object(operations, "Sweeper", self.sweeper):
+        registration = patch.object(consumers, "Registration", self.registration)
+        with walk, delivery, registration, patch.object(operations, "Sweeper", self.sweeper):
             yield
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.errors import HandlerProblem
 from stream_sort.stores.memory.tables import MemoryCursorStore, MemoryQueue, MemoryTables
 from stream_sort.testing.simulation.calls import RefusedEffects
-from stream_sort.testing.simulation.reader import CONTROL
+from stream_sort.testing.simulation.consumers import CONTROL
 
 if TYPE_CHECKING:
     from random import Random
@@ -44,7 +44,7 @@ class World:
         return self.tables.controls[CONTROL]
 
     def clock(self) -> float:
-        """The time."""
+        """Return the time."""
         return self.now
 
     def apply(self, part: Call, rng: Random | None = None) -> Any:
@@ -63,7 +63,7 @@ class World:
             return RefusedEffects(problem)
 
     def position(self, queue: str) -> int | None:
-        """Where a queue stands; None without a row."""
+        """Return where a queue stands; None without a row."""
         row = self.tables.cursors.get(queue)
         return None if row is None else row.position
 
@@ -74,7 +74,7 @@ class World:
             held.empty(seq)
 
     def has_proof(self, queue: str) -> bool:
-        """Whether anything is stored: whoever filled that slot must have left the proof that there was a cursor row."""
+        """Return True if anything is stored: whoever stored it must have left proof that there was a cursor row."""
         return bool(self.tables.queue(queue).slots)
 
     def lose_cursor(self, queue: str) -> None:
@@ -82,7 +82,7 @@ class World:
         del self.tables.cursors[queue]
 
     def copy(self) -> World:
-        """The same state in tables of its own."""
+        """Return the same state in tables of its own."""
         queues = {
             name: MemoryQueue(dict(held.slots), list(held.seqs), dict(held.seen))
             for name, held in self.tables.queues.items()
@@ -95,25 +95,12 @@ class World:
         twin.now = self.now
         return twin
 
-    def describe(self) -> str:
-        """The state as text: equal for equal tables."""
-        queues = {
-            name: (sorted(held.slots.items()), sorted(held.seen.items()))
-            for name, held in sorted(self.tables.queues.items())
-        }
-        rows = [
-            sorted(self.control.checkpoints.items()),
-            sorted(self.control.consumers.items()),
-            sorted((queue, sorted(kept.items())) for queue, kept in self.tables.withdrawn.items()),
-        ]
-        return repr((queues, sorted(self.tables.cursors.items()), rows))
-
     def settle(self) -> None:
         """Let the index of waiting queues catch up with the rows."""
         self._index = dict(self.tables.cursors)
 
     def _active(self, rng: Random, *args: Any) -> Any:
-        """The index of active queues, which may not show what happened a moment ago."""
+        """Read the index of active queues, which may not show what happened a moment ago."""
         before = {
             queue: row
             for queue, row in self.tables.cursors.items()
@@ -122,7 +109,7 @@ class World:
         return MemoryCursorStore(MemoryTables(cursors=before)).active(*args)
 
     def _marked(self, rng: Random, *args: Any) -> Any:
-        """The index of waiting queues, which may lag behind the rows."""
+        """Read the index of waiting queues, which may lag behind the rows."""
         if rng.random() < 0.5:  # noqa: PLR2004  # as often current as not
             self.settle()
         return MemoryCursorStore(MemoryTables(cursors=self._index)).waiting(*args)

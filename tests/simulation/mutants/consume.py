@@ -174,8 +174,8 @@ CONSUMER_MUTANTS = {
         Variant("never-notes", "dies of a message, uncounted", delivery=_NeverNotes),
         Variant("bug-ends-run", "a bug in one queue ends the run", delivery=_LetsBugsThrough),
         Variant("returns-anew", "a retired one comes back as new", world=_ReturnsAnew),
-        Variant("registers-once", "does not see that it was retired", registrar=_RegistersOnce),
-        Variant("sweep-registers", "a sweep brings back the retired", registrar=_SweepRegisters),
+        Variant("registers-once", "does not see that it was retired", registration=_RegistersOnce),
+        Variant("sweep-registers", "a sweep brings back the retired", registration=_SweepRegisters),
         Variant("consumer-recreates-cursor", "makes a lost cursor anew", delivery=_RecreatesCursor),
     )
 }

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from stream_sort.concurrency import InFlight
+from stream_sort.consume.consumer import Consumer
+from stream_sort.consume.context import ConsumerContext, DeliveryTerms
+from stream_sort.consume.nudger import Nudger
+from stream_sort.consume.registration import Registration
 from stream_sort.model.policy import GapPolicy
+from stream_sort.testing.simulation.consumers import CHUNK, CONTROL, PACE
 from stream_sort.testing.simulation.operations import Operation
+
+if TYPE_CHECKING:
+    from stream_sort.sorter import Sorter
+    from stream_sort.testing.simulation.calls import Recorder
 
 QUEUE = "q"
 
@@ -47,9 +57,22 @@ def trim(through: int) -> Operation:
     return Operation("trim", QUEUE, argument=through)
 
 
+@dataclass(frozen=True, slots=True)
+class CatchUp(Operation):
+    """A run of our own consumer, under the name of its argument, with a handler that does nothing."""
+
+    def run(self, sorter: Sorter, recorder: Recorder) -> int:
+        """Let it catch up; return how many messages were delivered."""
+        queues, clock, control = sorter.queues, recorder.clock, sorter.stores.control(CONTROL)
+        terms, waker = DeliveryTerms("billing", batch_size=CHUNK), Nudger(queues)
+        context = ConsumerContext(terms, queues, control, lambda _: None, waker, clock, lambda: self.argument)
+        registration = Registration(control, sorter.stores.cursors, clock, InFlight(1))
+        return Consumer(context, registration, PACE).catch_up(self.queue)
+
+
 def deliver(run: str) -> Operation:
     """A run of our own consumer, under this name."""
-    return Operation("deliver", QUEUE, argument=run)
+    return CatchUp("deliver", QUEUE, argument=run)
 
 
 def withdraw(seq: int) -> Operation:

@@ -14,10 +14,10 @@ from stream_sort.model.outcomes import Status
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Step
 from stream_sort.testing.simulation.operations import Attempt, Operation
 from stream_sort.testing.simulation.oracle import Oracle
+from stream_sort.testing.simulation.outcome_claims import judge, statuses
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
-from stream_sort.testing.simulation.verdicts import judge, statuses
 from tests.simulation.search.cases import QUEUE, Case
-from tests.simulation.search.histories import DEAD, Lives, run_alone
+from tests.simulation.search.histories import DEAD, Histories, run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,13 +30,13 @@ NOBODY = -1
 
 
 class State(NamedTuple):
-    """Where a search stands: numbers of the world and of each process's life, who sends again, faults left.
+    """Where a search stands: numbers of the world and of each process's history, who sends again, faults left.
 
     A tuple, because millions of them are hashed.
     """
 
     world: int
-    lives: tuple[int, ...]
+    histories: tuple[int, ...]
     repeating: int
     crashes: int
     repeats: int
@@ -58,7 +58,7 @@ class Search:
         self._case = case
         self._variant = variant
         self._faults = (case.crashes, case.repeats)
-        self._lives = Lives(variant)
+        self._histories = Histories(variant)
         self._worlds: list[World] = []
         self._numbers: dict[str, int] = {}
         self._effects: dict[tuple[int, str], tuple[int, Any]] = {}
@@ -72,13 +72,13 @@ class Search:
             with self._variant.installed():
                 executions = self._count(self._begin())
         except InvariantBroken as broken:
-            lines = [str(step) for step in self._told()]
+            lines = [str(step) for step in self._described_path()]
             command = self._variant.command("exhaustive")
             raise SimulationFailure(self._case.name, broken, lines, command) from None
         return SearchResult(self._case.name, len(self._counts), executions)
 
-    def _told(self) -> Iterator[Step]:
-        """The path to the present state, in words."""
+    def _described_path(self) -> Iterator[Step]:
+        """Describe the path to the present state."""
         for number, (index, part, fault, world) in enumerate(self._path, 1):
             _, answer = self._effects[world, str(part)]
             yield Step(number, f"writer{index}", part, fault, "nothing" if fault == "killed before" else answer)
@@ -87,17 +87,17 @@ class Search:
         world = self._variant.world()
         memories = [run_alone(self._variant, world, operation).memory for operation in self._case.before]
         memory = memories[0] if self._case.stale else {}
-        lives = tuple(self._lives.start(operation, memory) for operation in self._case.operations)
-        return State(self._number(world), lives, NOBODY, *self._faults)
+        histories = tuple(self._histories.start(operation, memory) for operation in self._case.operations)
+        return State(self._number(world), histories, NOBODY, *self._faults)
 
     def _count(self, state: State) -> int:
-        """How many complete executions lead on from here."""
+        """Count the complete executions that lead on from here."""
         known = self._counts.get(state)
         if known is not None:
             return known
         ways, ended = 0, True
-        for index, life in enumerate(state.lives):
-            part = self._lives.part(life)
+        for index, history in enumerate(state.histories):
+            part = self._histories.part(history)
             if part is not None:
                 ended = False
                 for fault, following in self._choices(state, index, part):
@@ -111,9 +111,9 @@ class Search:
         return ways
 
     def _choices(self, state: State, index: int, part: Call) -> Iterator[tuple[str, State]]:
-        world, lives, repeating, crashes, repeats = state
-        changed, onward = self._step(world, lives[index], part)
-        before, behind = lives[:index], lives[index + 1 :]
+        world, histories, repeating, crashes, repeats = state
+        changed, onward = self._step(world, histories[index], part)
+        before, behind = histories[:index], histories[index + 1 :]
         waiting = NOBODY if repeating == index else repeating
         yield "", State(changed, (*before, onward, *behind), waiting, crashes, repeats)
         if part.is_read:
@@ -124,18 +124,18 @@ class Search:
             yield "killed before", State(world, (*before, DEAD, *behind), waiting, crashes - 1, repeats)
             yield "killed after", State(changed, (*before, DEAD, *behind), waiting, crashes - 1, repeats)
         if repeats and repeating == NOBODY:
-            yield "sent again", State(changed, lives, index, crashes, repeats - 1)
+            yield "sent again", State(changed, histories, index, crashes, repeats - 1)
 
-    def _step(self, world: int, life: int, part: Call) -> tuple[int, int]:
-        """The numbers of the world and of the life that one part leads to."""
-        step = self._steps.get((world, life))
+    def _step(self, world: int, history: int, part: Call) -> tuple[int, int]:
+        """Return the numbers of the world and of the history that one part leads to."""
+        step = self._steps.get((world, history))
         if step is None:
             changed, answer = self._apply(world, part)
-            step = self._steps[world, life] = (changed, self._lives.follow(life, answer))
+            step = self._steps[world, history] = (changed, self._histories.follow(history, answer))
         return step
 
     def _apply(self, number: int, part: Call) -> tuple[int, Any]:
-        """What a part does to a world; the invariants of single writes, I1, I5 and I6, are checked on the way."""
+        """Do a part to a world; the invariants of single writes, I1, I5 and I6, are checked on the way."""
         key = (number, str(part))
         if key not in self._effects:
             before = self._worlds[number]
@@ -151,14 +151,14 @@ class Search:
         return self._effects[key]
 
     def _author(self, part: Call) -> Operation:
-        """An operation that may make this part, if it empties a slot: the oracle asks what for."""
+        """Return an operation that may make this part, if it empties a slot: the oracle asks what for."""
         name = "withdraw" if part.port == "withdrawals" else "trim"
         named = [one for one in self._case.operations if one.name == name]
         others = [one for one in self._case.operations if one.name != "withdraw"]
         return (named or others or self._case.operations)[0]
 
     def _number(self, world: World) -> int:
-        key = world.describe()
+        key = _describe(world)
         if key not in self._numbers:
             self._numbers[key] = len(self._worlds)
             self._worlds.append(world)
@@ -167,23 +167,39 @@ class Search:
     def _check_end(self, state: State) -> None:
         """Deliver again what was killed; then I2, and I6 for what every operation said."""
         world = self._worlds[state.world].copy()
-        for operation, life in zip(self._case.operations, state.lives, strict=True):
-            if life == DEAD:
+        for operation, history in zip(self._case.operations, state.histories, strict=True):
+            if history == DEAD:
                 run_alone(self._variant, world, operation)
         oracle = _observed(world)
         oracle.check_rest(marks=True)
         moved = Counter({QUEUE: len(world.tables.queue(QUEUE).slots)})
         accepted: Counter[int] = Counter()
-        for operation, life in zip(self._case.operations, state.lives, strict=True):
-            if life != DEAD:
+        for operation, history in zip(self._case.operations, state.histories, strict=True):
+            if history != DEAD:
                 attempt = Attempt(0, operation, starts={QUEUE: 1}, moved=moved)
-                result = self._lives.result(life)
+                result = self._histories.result(history)
                 judge(attempt, result, oracle)
-                accepted.update(told["seq"] for told, status in statuses(attempt, result) if status is Status.ACCEPTED)
+                accepted.update(
+                    message["seq"] for message, status in statuses(attempt, result) if status is Status.ACCEPTED
+                )
         # What was withdrawn made room for another message.
         accepted.subtract(one.seq for one in world.tables.withdrawn.get(QUEUE, {}).values())
         if accepted and max(accepted.values()) > 1:
             raise InvariantBroken("I6", f"one slot accepted twice: {dict(accepted)}")
+
+
+def _describe(world: World) -> str:
+    """Return the state of a world as text: equal for equal tables."""
+    tables, control = world.tables, world.control
+    queues = {
+        name: (sorted(held.slots.items()), sorted(held.seen.items())) for name, held in sorted(tables.queues.items())
+    }
+    rows = [
+        sorted(control.checkpoints.items()),
+        sorted(control.consumers.items()),
+        sorted((queue, sorted(kept.items())) for queue, kept in tables.withdrawn.items()),
+    ]
+    return repr((queues, sorted(tables.cursors.items()), rows))
 
 
 def _observed(world: World) -> Oracle:

@@ -1,17 +1,20 @@
-"""Whether what an operation says about itself is true: I6 (one truthful outcome a message) and I10."""
+"""Claims on what an operation returns or raises: I6 (one true outcome a message), I9 and I10."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import (
+    CheckpointConflict,
     CursorLost,
     InternalError,
     InvalidMessage,
     MissingItems,
     NotConsumed,
+    NotParked,
     NotReleased,
     NotWithdrawn,
+    QueueDamaged,
     QueueExists,
     QueueNotFound,
     SequenceConflict,
@@ -34,6 +37,10 @@ TRIES_AGAIN = frozenset({"put_many", "sweep", "sweep_all", "broken_sweep"})
 
 def judge(attempt: Attempt, result: Any, oracle: Oracle) -> None:
     """Raise InvariantBroken if the result of an attempt is not true."""
+    if attempt.operation.consumer is not None:
+        if isinstance(result, Failed):
+            _judge_consumer(attempt, attempt.operation.consumer.terms.name, result.error, oracle)
+        return
     errors = errors_of(result)
     _judge_errors(attempt, errors, oracle)
     _judge_broken(attempt.operation, errors)
@@ -44,7 +51,7 @@ def judge(attempt: Attempt, result: Any, oracle: Oracle) -> None:
     for message, status in statuses(attempt, result):
         _judge_status(attempt, message, status, oracle)
         if status is Status.ACCEPTED and message["queue"] not in stalled:
-            _judge_place(attempt, message, oracle)
+            _judge_accepted(attempt, message, oracle)
     if isinstance(result, Withdrawal) and not (result.seq == attempt.operation.argument and oracle.has_kept(result)):
         raise InvariantBroken("I6", f"{attempt.operation} answered {result}, which is not kept")
     if isinstance(result, Skip):
@@ -56,7 +63,7 @@ def judge(attempt: Attempt, result: Any, oracle: Oracle) -> None:
 
 
 def errors_of(result: Any) -> list[StreamSortError]:
-    """Every error that a result reports."""
+    """Return every error that a result reports."""
     if isinstance(result, Failed):
         inner = result.error.result if isinstance(result.error, SequenceConflict) else None
         return [result.error, *errors_of(inner)]
@@ -69,7 +76,7 @@ def errors_of(result: Any) -> list[StreamSortError]:
 
 
 def advances_of(result: Any) -> list[Advance]:
-    """Every advance that a result reports."""
+    """Return every advance that a result reports."""
     if isinstance(result, Advance):
         return [result] if result.queue else []
     if isinstance(result, PutResult):
@@ -78,7 +85,7 @@ def advances_of(result: Any) -> list[Advance]:
 
 
 def statuses(attempt: Attempt, result: Any) -> list[tuple[dict[str, Any], Status]]:
-    """The outcome of each message that got one; messages are told apart by identity."""
+    """Return the outcome of each message that got one; messages are known by their identity."""
     messages = attempt.operation.messages
     if isinstance(result, Advance) and result.status is not None:
         return [(messages[0], result.status)]
@@ -87,9 +94,9 @@ def statuses(attempt: Attempt, result: Any) -> list[tuple[dict[str, Any], Status
     named = [(message, Status.DUPLICATE) for message in result.duplicates]
     named += [(message, Status.CONFLICT) for message in result.conflicts]
     named += [(message, Status.LATE) for message in result.late]
-    told = [id(message) for message, _ in named] + [id(message) for message, _ in result.rejected]
-    accepted = [(message, Status.ACCEPTED) for message in messages if id(message) not in told]
-    if len(accepted) != result.accepted or len(set(told)) != len(told):
+    known = [id(message) for message, _ in named] + [id(message) for message, _ in result.rejected]
+    accepted = [(message, Status.ACCEPTED) for message in messages if id(message) not in known]
+    if len(accepted) != result.accepted or len(set(known)) != len(known):
         raise InvariantBroken("I6", f"{len(messages)} messages, but not one outcome for each: {result}")
     return accepted + named
 
@@ -113,8 +120,8 @@ def _judge_status(attempt: Attempt, message: dict[str, Any], status: Status, ora
         oracle.promise(message)
 
 
-def _judge_place(attempt: Attempt, message: dict[str, Any], oracle: Oracle) -> None:
-    """What is accepted is released: not so where a trim was before. Of a stalled queue nobody could know."""
+def _judge_accepted(attempt: Attempt, message: dict[str, Any], oracle: Oracle) -> None:
+    """I5: what is accepted is released, but not where a trim was before. Of a stalled queue nobody could know."""
     is_first = any(entry.attempt == attempt.number for entry in oracle.contents_since_withdrawn(message)[:1])
     if not is_first and message["seq"] in oracle.cut[message["queue"]]:
         raise InvariantBroken("I5", f"{message} was called accepted below the floor, where it is never released")
@@ -125,6 +132,23 @@ def _judge_skip(attempt: Attempt, skip: Skip, oracle: Oracle) -> None:
         entries = oracle.contents({"queue": skip.queue, "seq": seq})
         if not any(entry.attempt == attempt.number and entry.item.is_tombstone for entry in entries):
             raise InvariantBroken("I6", f"{skip.queue}: seq {seq} was called skipped; its slot held {entries}")
+
+
+def _judge_consumer(attempt: Attempt, consumer: str, error: StreamSortError, oracle: Oracle) -> None:
+    """I5, I9: a consumer's error is named, and calls missing or trimmed only what is."""
+    was_retired = consumer in oracle.retired
+    if isinstance(error, MissingItems) or (isinstance(error, Trimmed) and not was_retired):
+        raise InvariantBroken("I5", f"{attempt.operation}: {type(error).__name__}: {error}")
+    expected = (
+        (isinstance(error, StoreUnavailable) and attempt.unavailable > 0)
+        or (isinstance(error, CursorLost) and error.queue in oracle.lost)
+        or (isinstance(error, CheckpointConflict | NotParked) and attempt.operation.name != "process")
+        or (isinstance(error, QueueDamaged) and (was_retired or error.queue in oracle.lost))
+        or (isinstance(error, InternalError) and error.queue in oracle.met_bugs)
+        or isinstance(error, Trimmed)
+    )
+    if not expected:
+        raise InvariantBroken("I9", f"{attempt.operation}: {type(error).__name__}: {error}")
 
 
 def _judge_errors(attempt: Attempt, errors: list[StreamSortError], oracle: Oracle) -> None:

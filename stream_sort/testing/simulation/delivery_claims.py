@@ -1,4 +1,4 @@
-"""What handlers were given and what checkpoints did, and the invariants that can be read off it: I3, I4, I10."""
+"""Claims on deliveries and checkpoints: I3, I4, and I5, I8 and I9 of consumers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.consume.registration import TRUSTED
-from stream_sort.errors import TryLater
+from stream_sort.errors import CursorLost, InternalError, Trimmed, TryLater
 from stream_sort.model.consumption import first_checkpoint
 from stream_sort.model.precaution import LAST_ERROR, is_precaution
 from stream_sort.testing.simulation.failure import InvariantBroken
@@ -14,10 +14,10 @@ from stream_sort.testing.simulation.failure import InvariantBroken
 if TYPE_CHECKING:
     from stream_sort.consume.context import DeliveryTerms
     from stream_sort.model.batch import Batch
-    from stream_sort.model.consumption import Checkpoint, DeadLetter, Parked
+    from stream_sort.model.consumption import Checkpoint, DeadLetter
     from stream_sort.model.records import Cursor
-    from stream_sort.stores.memory.control import MemoryControl
-    from stream_sort.testing.simulation.world import World
+    from stream_sort.testing.simulation.operations import Attempt
+    from stream_sort.testing.simulation.oracle import Oracle
 
 Place = tuple[str, str]
 # Operations that deliver, and so bring a retired consumer back.
@@ -29,12 +29,13 @@ def names_outage(error: str) -> bool:
     return TryLater.__name__ in error.partition(LAST_ERROR)[0]
 
 
-class ConsumerOracle:
+class DeliveryClaims:
     """Remembers every delivery and every checkpoint, and raises InvariantBroken when one is not allowed."""
 
-    def __init__(self, world: World, control: MemoryControl) -> None:
-        self._world = world
-        self._control = control
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+        self._world = oracle.world
+        self._control = oracle.world.control
         self._rows: defaultdict[Place, list[Checkpoint]] = defaultdict(list)
         self._given: dict[Place, int] = {}
         self._done: defaultdict[Place, set[int]] = defaultdict(set)
@@ -42,14 +43,24 @@ class ConsumerOracle:
         self._batches: dict[int, tuple[str, Batch]] = {}
         self._applied: Counter[tuple[str, str, int]] = Counter()
         self._retired: dict[str, float] = {}
-        self.ever_retired: set[str] = set()
         self._ever_ready: set[str] = set()
 
-    def history(self, consumer: str, queue: str) -> int:
-        """How many checkpoints there were so far."""
-        return len(self._rows[(consumer, queue)])
+    def checkpoints(self) -> dict[Place, int]:
+        """Return how many checkpoints each (consumer, queue) had so far."""
+        return {place: len(self._rows[place]) for place in self._control.checkpoints}
 
-    def check_batch(self, consumer: str, batch: Batch, since: int) -> None:
+    def check_delivery(self, consumer: str, batch: Batch, attempt: Attempt) -> None:
+        """I3, and I5: who delivers is registered, so that trims wait for it; until a minute after it was retired."""
+        row = self._control.checkpoints.get((consumer, batch.queue))
+        is_redriven = attempt.operation.name == "redrive" and row is not None and batch.through <= row.seq
+        # A dead letter on its own stands behind the checkpoint.
+        if not is_redriven:
+            self._check_batch(consumer, batch, attempt.checkpoints.get((consumer, batch.queue), 0))
+        since = self._retired.get(consumer)
+        if since is not None and attempt.began - since >= TRUSTED:
+            raise InvariantBroken("I5", f"{consumer} delivers, and is retired since {since}: no trim waits for it")
+
+    def _check_batch(self, consumer: str, batch: Batch, since: int) -> None:
         """I3: a run starts after a checkpoint that stood since it began, and leaves nothing out."""
         place = (consumer, batch.queue)
         stood = {row.seq for row in self._rows[place][max(0, since - 1) :]}
@@ -81,23 +92,13 @@ class ConsumerOracle:
         if back and operation not in DELIVERING:
             raise InvariantBroken("I5", f"{operation} brought {sorted(back)} back, which delivers nothing")
         self._retired = {name: self._retired.get(name, self._world.now) for name in marked}
-        self.ever_retired |= marked
+        self._oracle.retired |= marked
         self._ever_ready |= {name for name, one in self._control.consumers.items() if one.ready}
-
-    def check_delivers(self, consumer: str, began: float) -> None:
-        """I5: who delivers is registered, or no trim waits for it; a minute after it was retired at the latest."""
-        since = self._retired.get(consumer)
-        if since is not None and began - since >= TRUSTED:
-            raise InvariantBroken("I5", f"{consumer} delivers, and is retired since {since}: no trim waits for it")
 
     def note_done(self, consumer: str, batch: Batch, through: int) -> None:
         """Note which messages a handler did, and which effects it wants for them."""
         self._done[(consumer, batch.queue)].update(seq for seq in batch.seqs if seq <= through)
         self._batches |= {id(effect): (consumer, batch) for effect in batch.transaction.effects}
-
-    def check_settled(self) -> None:
-        """I4, after a dead letter was redriven."""
-        self._check_effects()
 
     def check_checkpoint(self, consumer: str, queue: str) -> None:
         """I3: a checkpoint never goes back and passes nothing that was not done, skipped or set aside; I4."""
@@ -112,15 +113,26 @@ class ConsumerOracle:
         rows.append(row)
         place = (consumer, queue)
         self._given[place] = max(self._given.get(place, row.seq), row.seq)
-        self._check_effects()
+        self.check_effects()
 
-    @staticmethod
-    def check_blame(parked: Parked | None, dead: DeadLetter | None) -> None:
-        """I8: no message is set aside, and no queue parked for good, for what is not the message's fault."""
+    def check_blame(self, row: Checkpoint, dead: DeadLetter | None) -> None:
+        """I8: no message is set aside, and no queue parked for good, for what is not the message's fault.
+
+        I5, I9: a queue is called damaged only if it is, and a bug ours only where there was one.
+        """
+        parked = row.parked
         if parked is not None and names_outage(parked.error) and parked.next_try is None:
             raise InvariantBroken("I8", f"an outage parked a queue for good: {parked}")
         if dead is not None and names_outage(dead.error) and dead.discarded is None:
             raise InvariantBroken("I8", f"a message was set aside for an outage: {dead}")
+        if parked is None:
+            return
+        is_lost = row.queue in self._oracle.lost and parked.error.startswith(CursorLost.__name__)
+        is_trimmed = row.consumer in self._oracle.retired and parked.error.startswith(Trimmed.__name__)
+        if parked.damaged and not is_lost and not is_trimmed:
+            raise InvariantBroken("I5", f"{row.consumer} calls a queue damaged that is not: {parked}")
+        if parked.error.startswith(InternalError.__name__) and row.queue not in self._oracle.met_bugs:
+            raise InvariantBroken("I9", f"not a named error: {parked.error}")
 
     def check_rest(self, terms: DeliveryTerms, queue: str, *, transactional: bool) -> None:
         """I2 to I4 and I8 for consumers: all that is released is done, and happened once."""
@@ -181,7 +193,7 @@ class ConsumerOracle:
             if seq not in self._done[place] and not aside and not self._is_tombstone(slots, seq):
                 raise InvariantBroken("I3", f"{place}: the checkpoint passed seq {seq}, which was not done")
 
-    def _check_effects(self) -> None:
+    def check_effects(self) -> None:
         """I4: the effects of a message are not applied twice. Those of a batch go together, so they count once."""
         fresh = self._control.effects[self._effects :]
         self._effects += len(fresh)
@@ -193,8 +205,8 @@ class ConsumerOracle:
                     raise InvariantBroken("I4", f"{consumer}, {batch.queue!r}: seq {seq} had its effect twice")
 
     def _is_behind_a_trim(self, consumer: str, cursor: Cursor | None, seq: int) -> bool:
-        """Whether others trimmed a seq while a consumer was retired: a discard takes it past."""
-        return consumer in self.ever_retired and cursor is not None and seq <= cursor.start
+        """Return True if others trimmed a seq while a consumer was retired: a discard takes it past."""
+        return consumer in self._oracle.retired and cursor is not None and seq <= cursor.start
 
     @staticmethod
     def _is_tombstone(slots: dict[int, Any], seq: int) -> bool:

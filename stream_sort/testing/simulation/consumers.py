@@ -1,0 +1,138 @@
+"""Consumers of a simulation: ours, invoked as Lambda would or by hand, and one in few lines for writers' runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from stream_sort.aws_lambda.wakes import WakeReader, batch_response
+from stream_sort.concurrency import InFlight
+from stream_sort.consume.consumer import Consumer, Pace
+from stream_sort.consume.context import ConsumerContext, DeliveryTerms
+from stream_sort.consume.nudger import Nudger
+from stream_sort.consume.registration import Registration
+from stream_sort.errors import MissingItems
+from stream_sort.model.consumption import EARLIEST, Checkpoint, Subscription, first_checkpoint
+from stream_sort.model.ordering import run_through
+from stream_sort.testing.simulation.calls import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream_sort.model.batch import Batch, Effect
+    from stream_sort.sorter import Sorter
+    from stream_sort.testing.simulation.calls import Recorder
+    from stream_sort.testing.simulation.operations import Operation
+
+CONTROL = "control"
+CHUNK = 2
+PACE = Pace(sleep=lambda _: None, monotonic=lambda: 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """The result of a handler for a batch."""
+
+    answer: Any = None
+    error: Exception | None = None
+    effects: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerPlan:
+    """The settings of one consumer of a seed; `turns` is how much it does in one invocation before time is short."""
+
+    terms: DeliveryTerms
+    has_retry_queue: bool
+    turns: int
+    reader: type[WakeReader] = WakeReader
+
+
+def run_consumer(plan: ConsumerPlan, operation: Operation, sorter: Sorter, recorder: Recorder) -> Any:
+    """Do an operation of a consumer."""
+    terms = plan.terms
+    registration = _registration(sorter, recorder)
+    consumer = _wired(plan, sorter, recorder, registration)
+    match operation.name:
+        case "process":
+            wakes = plan.reader(terms.name, "Cursor", sorter.options.keys).read(operation.argument).wakes
+            return batch_response(wakes, consumer.process(wakes, _countdown(plan.turns)))
+        case "catch_up":
+            return consumer.catch_up(operation.queue)
+        case "redrive":
+            return consumer.redrive(operation.queue)
+        case "retire":
+            return consumer.retire()
+        case "introduce":
+            return registration.introduce(terms.name, terms.start)
+        case _:
+            return consumer.discard(operation.queue, operation.argument, "not needed")
+
+
+class _RetryQueue:
+    """The Waker of a consumer that has a retry queue."""
+
+    def __init__(self, consumer: str, recorder: Recorder) -> None:
+        self._consumer = consumer
+        self._recorder = recorder
+
+    def wake(self, queue: str, delay: float) -> None:
+        self._recorder.ask(Call("waker", "wake", (queue, self._consumer, delay)))
+
+
+def _registration(sorter: Sorter, recorder: Recorder) -> Registration:
+    stores = sorter.stores
+    registration = Registration(stores.control(CONTROL), stores.cursors, recorder.clock, InFlight(1))
+    registration._known = recorder.registered  # noqa: SLF001  # the memory that a replay starts from
+    return registration
+
+
+def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder, registration: Registration) -> Consumer:
+    terms, control = plan.terms, sorter.stores.control(CONTROL)
+
+    def handler(batch: Batch) -> Any:
+        handled: Handled = recorder.ask(Call("handler", "deliver", (terms.name, batch)))
+        batch.transaction.effects.extend(handled.effects)
+        if handled.error is not None:
+            raise handled.error
+        return handled.answer
+
+    waker = _RetryQueue(terms.name, recorder) if plan.has_retry_queue else Nudger(sorter.queues)
+    context = ConsumerContext(terms, sorter.queues, control, handler, waker, recorder.clock, recorder.new_name)
+    return Consumer(context, registration, PACE)
+
+
+def _countdown(turns: int) -> Callable[[], float]:
+    """Return a time that is plenty for so many turns, and then short."""
+    left = [turns + 2]
+
+    def time_left() -> float:
+        left[0] -= 1
+        return 100.0 if left[0] > 0 else 0.0
+
+    return time_left
+
+
+def read_some(sorter: Sorter, queue: str, name: str) -> int:
+    """Read a few messages that are due to a consumer; return how many. A hole raises MissingItems."""
+    control = sorter.stores.control(CONTROL)
+    control.register(Subscription(name, EARLIEST, 0.0))
+    standing = control.standing(name, queue, 0)
+    if standing.cursor is None:
+        # Raises if the row is lost, and not only absent as yet.
+        sorter.position(queue)
+        return 0
+    position, row = standing.cursor.position, standing.checkpoint
+    if row is None and position > first_checkpoint(EARLIEST, standing.cursor):
+        row = control.create(Checkpoint(name, queue, first_checkpoint(EARLIEST, standing.cursor))).checkpoint
+    if row is None or position <= row.seq:
+        return 0
+    found = sorter.stores.items.page(queue, row.seq, position, CHUNK).items
+    end = run_through(row.seq, [item.seq for item in found])
+    if end == row.seq:
+        if control.standing(name, queue).checkpoint != row:
+            # Overtaken: another run read it, and then it was trimmed.
+            return 0
+        raise MissingItems(queue, [range(end + 1, end + 2)])
+    done = control.commit(row, replace(row, seq=end, version=row.version + 1))
+    return end - row.seq if done.won else 0
