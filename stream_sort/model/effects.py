@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import EffectRefused, StreamSortError, TransactionTooLarge, shown
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 VALUES = frozenset({"Item", "Key", "ExpressionAttributeValues"})
 KEY_KINDS = frozenset({"S", "N", "B"})
 MAX_KEYS = 2
-TESTED = re.compile(r"attribute_(?:not_)?exists\s*\(\s*([#\w]+)\s*\)", re.IGNORECASE)
 
 
 def name_of(effect: Effect) -> str:
@@ -58,12 +56,6 @@ def named_keys(actions: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
     """The key names of the tables that are written to, as far as `Key` names them."""
     requests = [request for action in actions for request in action.values() if "Key" in request]
     return {request["TableName"]: tuple(sorted(request["Key"])) for request in requests}
-
-
-def guessed_keys(actions: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """What may be the key of tables that are put to: what a condition wants to be there, or absent. It need not be."""
-    requests = [request for action in actions for request in action.values() if "Item" in request]
-    return {request["TableName"]: tested for request in requests if (tested := _tested(request))}
 
 
 def item_key(request: dict[str, Any], keys: Mapping[str, tuple[str, ...]]) -> tuple[Any, ...]:
@@ -144,9 +136,3 @@ def check_items(queue: str, actions: Sequence[dict[str, Any]], keys: Mapping[str
             named = ", ".join(f"{name} = {value[1]!r:.80}" for name, value in item[1])
             raise TransactionTooLarge(queue, f"two effects on the item {named} of table {item[0]!r}")
         seen.add(item)
-
-
-def _tested(request: dict[str, Any]) -> tuple[str, ...]:
-    names = request.get("ExpressionAttributeNames") or {}
-    found = {names.get(name, name) for name in TESTED.findall(str(request.get("ConditionExpression", "")))}
-    return tuple(sorted(found)) if found and len(found) <= MAX_KEYS and found <= request["Item"].keys() else ()

@@ -5,11 +5,12 @@ A table is there as soon as it is written to. What its key is, only effects tell
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import EffectRefused
-from stream_sort.model.effects import actions_of, check_items, guessed_keys, item_key, name_of, named_keys
+from stream_sort.model.effects import MAX_KEYS, actions_of, check_items, item_key, name_of, named_keys
 from stream_sort.stores.memory.conditions import holds
 from stream_sort.stores.memory.expressions import Unreadable, check_placeholders
 from stream_sort.stores.memory.updates import updated
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from stream_sort.model.batch import Effect
     from stream_sort.model.wire import Value
 
+# What a condition tests may be a key.
+TESTED = re.compile(r"attribute_(?:not_)?exists\s*\(\s*([#\w]+)\s*\)", re.IGNORECASE)
 Place = tuple[str, tuple[Any, ...]]
 # The items that a transaction leaves; None for one that is deleted.
 Changes = dict[Place, "dict[str, Value] | None"]
@@ -74,10 +77,22 @@ class MemoryEffects:
 
     def _learn(self, actions: Sequence[dict[str, Any]]) -> None:
         """Note the keys of tables; items that were put before their key was known get their place."""
-        told = guessed_keys(actions) | self.keys | named_keys(actions)
+        told = _guessed_keys(actions) | self.keys | named_keys(actions)
         new = {table for table, names in told.items() if self.keys.get(table) != names}
         self.keys = told
         for (table, old), item in list(self.items.items()):
             if table in new:
                 del self.items[(table, old)]
                 self.items[(table, item_key({"TableName": table, "Item": item}, self.keys))] = item
+
+
+def _guessed_keys(actions: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Return what may be the key of tables that are put to: what a condition wants there, or absent. It need not be."""
+    requests = [request for action in actions for request in action.values() if "Item" in request]
+    return {request["TableName"]: tested for request in requests if (tested := _tested(request))}
+
+
+def _tested(request: dict[str, Any]) -> tuple[str, ...]:
+    names = request.get("ExpressionAttributeNames") or {}
+    found = {names.get(name, name) for name in TESTED.findall(str(request.get("ConditionExpression", "")))}
+    return tuple(sorted(found)) if found and len(found) <= MAX_KEYS and found <= request["Item"].keys() else ()
