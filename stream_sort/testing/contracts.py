@@ -36,12 +36,12 @@ EVERY_TYPE: dict[str, Any] = {
 
 
 def message(queue: str, seq: int, **fields: Any) -> Message:
-    """A checked message."""
+    """Return a checked message."""
     return check_message({"queue": queue, "seq": seq, **fields}, KeyNames())
 
 
 def arrival(queue: str, seq: int, *, seen: int | None = None, **fields: Any) -> Arrival:
-    """A message on its way in."""
+    """Return a message on its way in."""
     return Arrival(message(queue, seq, **fields), seen)
 
 

@@ -37,14 +37,14 @@ class ControlBench:
     written: Callable[[], dict[str, dict[str, Any]]]
 
     def puts(self, *names: str, **expressions: Any) -> Transaction:
-        """A transaction that puts an item of each name."""
+        """Return a transaction that puts an item of each name."""
         transaction = Transaction()
         for name in names:
             transaction.put(self.table, {"id": name}, **expressions)
         return transaction
 
     def row(self, queue: str = "q") -> Checkpoint | None:
-        """The checkpoint as it stands."""
+        """Return the checkpoint as it stands."""
         return self.control.standing("billing", queue).checkpoint
 
 

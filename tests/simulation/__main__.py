@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from stream_sort.testing.__main__ import replay
 from stream_sort.testing.simulation.failure import SimulationFailure
 from stream_sort.testing.simulation.variant import PRODUCTION
-from tests.simulation.hunt import hunt_by_search, hunt_by_seeds, hunt_consumers
-from tests.simulation.mutants import CONSUMER_MUTANTS, MUTANTS
+from tests.simulation.hunt import hunt_by_search, hunt_by_seeds
+from tests.simulation.mutants import MUTANTS
 from tests.simulation.search.cases import CASES, SLOW_CASES
 from tests.simulation.search.exhaustive import Search
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.command == "mutants":
         return _mutants()
-    variant = (MUTANTS | CONSUMER_MUTANTS)[options.mutant] if options.mutant else PRODUCTION
+    variant = MUTANTS[options.mutant] if options.mutant else PRODUCTION
     if options.command == "replay":
         return replay(options.seed, variant, consumers=options.consumers)
     return _exhaustive(variant, slow=options.slow)
@@ -40,8 +40,8 @@ def _parser() -> argparse.ArgumentParser:
     replaying.add_argument("--consumers", action="store_true", help="with consumers, streams and retry queues")
     search = commands.add_parser("exhaustive", help="search every interleaving of a few small cases")
     search.add_argument("--slow", action="store_true", help="also the cases that take minutes and gigabytes")
-    for command, mutants in ((replaying, MUTANTS | CONSUMER_MUTANTS), (search, MUTANTS)):
-        command.add_argument("--mutant", choices=sorted(mutants), help="run a known-bad variant instead")
+    for command in (replaying, search):
+        command.add_argument("--mutant", choices=sorted(MUTANTS), help="run a known-bad variant instead")
     commands.add_parser("mutants", help="show that every known-bad variant is caught")
     return parser
 
@@ -60,10 +60,9 @@ def _exhaustive(variant: Variant, *, slow: bool) -> int:
 
 def _mutants() -> int:
     missed = 0
-    for name, mutant in (MUTANTS | CONSUMER_MUTANTS).items():
+    for name, mutant in MUTANTS.items():
         began = time.monotonic()
-        hunts = (hunt_consumers,) if name in CONSUMER_MUTANTS else (hunt_by_seeds, hunt_by_search)
-        caught = [failure for failure in (hunt(mutant) for hunt in hunts) if failure]
+        caught = [failure for failure in (hunt_by_seeds(mutant), hunt_by_search(mutant)) if failure]
         where = "; ".join(f"{failure.where} ({failure.number})" for failure in caught)
         print(f"{name:<24} {mutant.summary:<52} {where or 'NOT CAUGHT'} {_since(began)}")
         missed += not caught

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.testing.simulation.failure import SimulationFailure
 from stream_sort.testing.simulation.simulator import simulate, simulate_consumers
-from tests.simulation.mutants.gaps import GAP_MUTANTS
+from tests.simulation.mutants import CONSUMER_MUTANTS, GAP_MUTANTS
 from tests.simulation.search.cases import CASES
 from tests.simulation.search.exhaustive import Search
 
@@ -18,25 +18,18 @@ if TYPE_CHECKING:
 
 MAX_SEEDS = 4_000
 
-# These need a fault that the exhaustive search has not: stale or failed reads, a lost row, a trim, a bug,
-# time that passes, or time that runs out.
+# These need what the exhaustive search has not: consumers that run as functions, stale or failed reads, a lost row, a
+# trim, a bug, time that passes, or time that runs out.
 SEEDS_ONLY = frozenset(
     {"stale-reads", "errors-are-empty", "recreated-cursor", "unproved-tombstones", "trusted-hint"}
     | {"left-without-mark", "trusted-mark", *(GAP_MUTANTS.keys() - {"fills-blindly"})}
+    | CONSUMER_MUTANTS.keys()
 )
 
 # One interleaving in very many shows these: a search finds it at once, so many seeds hardly ever.
 SEARCH_ONLY = frozenset(
-    {
-        "mark-tried-once",
-        "clear-without-look",
-        "repeated-marks",
-        "asked-once",
-        "unpinned-start",
-        "overtaken-alarm",
-    }
+    {"mark-tried-once", "clear-without-look", "repeated-marks", "asked-once", "unpinned-start", "overtaken-alarm"}
 )
-
 
 # Where a hunt looks first: to come there from the beginning takes minutes.
 KNOWN_SEEDS = {
@@ -76,33 +69,28 @@ KNOWN_CASES = {
 }
 
 
-def hunt_by_seeds(mutant: Variant, seeds: int = MAX_SEEDS) -> SimulationFailure | None:
-    """A failure of a mutant among so many seeds; None also if seeds are no way to find it."""
-    return None if mutant.name in SEARCH_ONLY else _hunt(simulate, mutant, seeds)
+def simulation_of(mutant: Variant) -> Callable[[int, Variant], RunReport]:
+    """Return the simulation that shows a mutant: with consumers, if it breaks what they do."""
+    return simulate_consumers if mutant.name in CONSUMER_MUTANTS else simulate
 
 
-def hunt_consumers(mutant: Variant, seeds: int = MAX_SEEDS) -> SimulationFailure | None:
-    """A failure of a consumer's mutant among so many seeds."""
-    return _hunt(simulate_consumers, mutant, seeds)
-
-
-def hunt_by_search(mutant: Variant) -> SimulationFailure | None:
-    """An interleaving that shows a mutant; None also if it needs what is not searched."""
-    if mutant.name in SEEDS_ONLY:
-        return None
-    known = KNOWN_CASES.get(mutant.name)
-    for case in sorted(CASES, key=lambda case: case.name != known):
+def hunt_by_seeds(mutant: Variant) -> SimulationFailure | None:
+    """Return a failure of a mutant among many seeds; None also if seeds are no way to find it."""
+    run = simulation_of(mutant)
+    for seed in () if mutant.name in SEARCH_ONLY else (KNOWN_SEEDS.get(mutant.name, 0), *range(MAX_SEEDS)):
         try:
-            Search(case, mutant).run()
+            run(seed, mutant)
         except SimulationFailure as failure:
             return failure
     return None
 
 
-def _hunt(run: Callable[[int, Variant], RunReport], mutant: Variant, seeds: int) -> SimulationFailure | None:
-    for seed in (KNOWN_SEEDS.get(mutant.name, 0), *range(seeds)):
+def hunt_by_search(mutant: Variant) -> SimulationFailure | None:
+    """Return an interleaving that shows a mutant; None also if it needs what is not searched."""
+    known = KNOWN_CASES.get(mutant.name)
+    for case in () if mutant.name in SEEDS_ONLY else sorted(CASES, key=lambda case: case.name != known):
         try:
-            run(seed, mutant)
+            Search(case, mutant).run()
         except SimulationFailure as failure:
             return failure
     return None

@@ -10,23 +10,10 @@ from stream_sort.testing.__main__ import main
 from stream_sort.testing.simulation.simulator import simulate_consumers
 from stream_sort.testing.simulation.soak import Soaked, soak
 from tests.simulation.__main__ import main as search_main
-from tests.simulation.hunt import hunt_consumers
-from tests.simulation.mutants import CONSUMER_MUTANTS
+from tests.simulation.hunt import hunt_by_seeds
+from tests.simulation.mutants import MUTANTS
 
 SEEDS = 2_000
-BROKEN = {
-    "old-image-range": {"I3"},
-    "unconditional-checkpoint": {"I3", "I4"},
-    "checkpoint-first": {"I3"},
-    "goes-on": {"I3"},
-    "blames-outages": {"I8"},
-    "never-notes": {"I8"},
-    "consumer-recreates-cursor": {"I10"},
-    "bug-ends-run": {"I9"},
-    "returns-anew": {"I3"},
-    "registers-once": {"I5"},
-    "sweep-registers": {"I5"},
-}
 
 
 @pytest.fixture(scope="module")
@@ -73,18 +60,6 @@ def test_the_seeds_meet_what_they_are_there_for(soaked: Soaked, what: str, at_le
     assert soaked.met[what] >= at_least
 
 
-def test_every_mutant_is_hunted() -> None:
-    assert BROKEN.keys() == CONSUMER_MUTANTS.keys()
-
-
-@pytest.mark.parametrize("name", sorted(CONSUMER_MUTANTS))
-def test_seeds_catch_the_mutant_and_name_what_it_breaks(name: str) -> None:
-    failure = hunt_consumers(CONSUMER_MUTANTS[name])
-    assert failure is not None, "not caught"
-    assert failure.number in BROKEN[name], str(failure)
-    simulate_consumers(int(failure.where.removeprefix("seed ")))
-
-
 def test_a_seed_always_takes_the_same_course() -> None:
     def shape(seed: int) -> list[str]:
         return [line.split("run")[0] for line in simulate_consumers(seed).trace.lines()]
@@ -94,7 +69,7 @@ def test_a_seed_always_takes_the_same_course() -> None:
 
 
 def test_a_failing_seed_can_be_replayed_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    failure = hunt_consumers(CONSUMER_MUTANTS["goes-on"])
+    failure = hunt_by_seeds(MUTANTS["goes-on"])
     assert failure is not None
     assert search_main(failure.command.split()[3:]) == 1
     assert "I3" in capsys.readouterr().out

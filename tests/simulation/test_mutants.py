@@ -6,7 +6,8 @@ import pytest
 
 from stream_sort.testing.simulation.failure import SimulationFailure
 from stream_sort.testing.simulation.simulator import simulate
-from tests.simulation.hunt import SEARCH_ONLY, SEEDS_ONLY, hunt_by_search, hunt_by_seeds
+from stream_sort.testing.simulation.variant import PRODUCTION
+from tests.simulation.hunt import SEARCH_ONLY, SEEDS_ONLY, hunt_by_search, hunt_by_seeds, simulation_of
 from tests.simulation.mutants import MUTANTS
 
 BROKEN = {
@@ -43,6 +44,17 @@ BROKEN = {
     "uncounted-withdrawal": {"I1"},
     "trusted-own": {"I1"},
     "uncounted-move": {"I1"},
+    "old-image-range": {"I3"},
+    "unconditional-checkpoint": {"I3", "I4"},
+    "checkpoint-first": {"I3"},
+    "goes-on": {"I3"},
+    "blames-outages": {"I8"},
+    "never-notes": {"I8"},
+    "consumer-recreates-cursor": {"I10"},
+    "bug-ends-run": {"I9"},
+    "returns-anew": {"I3"},
+    "registers-once": {"I5"},
+    "sweep-registers": {"I5"},
 }
 
 
@@ -73,7 +85,7 @@ def test_the_exhaustive_search_catches_the_mutant(name: str) -> None:
 def test_the_services_as_they_ship_pass_the_seed_that_catches_the_mutant(name: str) -> None:
     failure = caught_by_seeds(name)
     assert failure is not None
-    simulate(int(failure.where.removeprefix("seed ")))
+    simulation_of(MUTANTS[name])(int(failure.where.removeprefix("seed ")), PRODUCTION)
 
 
 def test_a_mutant_is_gone_when_its_run_ends() -> None:

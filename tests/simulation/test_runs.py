@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.sorter import Options
-from stream_sort.testing.simulation import runs
+from stream_sort.testing.simulation import process
 from stream_sort.testing.simulation.calls import Call, Recorder
 from stream_sort.testing.simulation.operations import Attempt, Operation
-from stream_sort.testing.simulation.process import Program, SimulatedProcess
-from stream_sort.testing.simulation.runs import Ended, ReplayedRun, SuspendedRun
+from stream_sort.testing.simulation.process import Ended, Program, ReplayedRun, SimulatedProcess, SuspendedRun
 from stream_sort.testing.simulation.simulator import simulate, simulate_consumers
 from stream_sort.testing.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.testing.simulation.runs import Run
+    from stream_sort.testing.simulation.process import Run
     from stream_sort.testing.simulation.simulator import RunReport
 
 RUN_NAME = re.compile(r"\brun\d+")
@@ -36,7 +35,7 @@ def test_without_greenlet_every_seed_goes_the_same_way(
 ) -> None:
     seeds = range(60)
     suspended = [lines_of(simulated, seed) for seed in seeds]
-    monkeypatch.setattr(runs, "greenlet", None)
+    monkeypatch.setattr(process, "greenlet", None)
     assert [lines_of(simulated, seed) for seed in seeds] == suspended
 
 

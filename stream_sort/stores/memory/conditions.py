@@ -1,4 +1,4 @@
-"""Whether a ConditionExpression holds: AND, OR, NOT, comparisons, BETWEEN, IN, and the functions listed here."""
+"""Condition expressions on an item: AND, OR, NOT, comparisons, BETWEEN, IN, and the functions listed here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 def holds(request: Mapping[str, Any], item: Mapping[str, Value] | None) -> bool:
-    """Whether the condition of a request holds for an item, None where there is none."""
+    """Return True if the condition of a request holds for an item, None where there is none."""
     if "ConditionExpression" not in request:
         return True
     expression = expression_of(request, "ConditionExpression", item)

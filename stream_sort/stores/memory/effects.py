@@ -36,7 +36,7 @@ class MemoryEffects:
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def changes(self, queue: str, effects: Sequence[Effect]) -> Changes:
-        """What a transaction would change; EffectRefused or TransactionTooLarge if it cannot be made."""
+        """Return what a transaction would change; EffectRefused or TransactionTooLarge if it cannot be made."""
         actions = actions_of(queue, effects)
         self._learn(actions)
         check_items(queue, actions, self.keys)
@@ -77,9 +77,9 @@ class MemoryEffects:
 
     def _learn(self, actions: Sequence[dict[str, Any]]) -> None:
         """Note the keys of tables; items that were put before their key was known get their place."""
-        told = _guessed_keys(actions) | self.keys | named_keys(actions)
-        new = {table for table, names in told.items() if self.keys.get(table) != names}
-        self.keys = told
+        known = _guessed_keys(actions) | self.keys | named_keys(actions)
+        new = {table for table, names in known.items() if self.keys.get(table) != names}
+        self.keys = known
         for (table, old), item in list(self.items.items()):
             if table in new:
                 del self.items[(table, old)]

@@ -40,12 +40,12 @@ class Expression:
     at: int = 0
 
     def peek(self) -> str:
-        """The next token, empty at the end; words in capitals."""
+        """Return the next token, empty at the end; words in capitals."""
         token = self.tokens[self.at] if self.at < len(self.tokens) else ""
         return token.upper() if NAME.fullmatch(token) else token
 
     def take(self, *wanted: str) -> bool:
-        """Whether the next token is one of these; then go past it."""
+        """Return True if the next token is one of these, and go past it."""
         found = self.peek() in wanted
         self.at += found
         return found
@@ -56,7 +56,7 @@ class Expression:
             raise Unreadable(f"{self.text!r}: {token!r} expected before {self.peek() or 'its end'!r}")
 
     def name(self) -> str:
-        """The attribute that is named next."""
+        """Read the attribute that is named next."""
         token = self._next()
         if NESTED.search(token):
             self.unsupported(token)
@@ -69,7 +69,7 @@ class Expression:
         return token
 
     def operand(self) -> Value | None:
-        """The value that comes next: one that was given, or that of an attribute; None if the item has none."""
+        """Read the value that comes next: one that was given, or that of an attribute; None if the item has none."""
         if self.peek().startswith(":"):
             token = self._next()
             if token not in self.values:
@@ -100,7 +100,7 @@ class Expression:
 
 
 def expression_of(request: Mapping[str, Any], which: str, item: Mapping[str, Value] | None) -> Expression:
-    """An expression of a request, to be read against an item."""
+    """Return an expression of a request, to be read against an item."""
     text = str(request[which])
     names, values = request.get("ExpressionAttributeNames") or {}, request.get("ExpressionAttributeValues") or {}
     return Expression(text, TOKEN.findall(text), item, names, values)
@@ -116,7 +116,7 @@ def check_placeholders(request: Mapping[str, Any]) -> None:
 
 
 def compare(one: Value | None, how: str, other: Value | None) -> bool:
-    """Whether two values stand to each other in this way; an absent one is only ever different."""
+    """Return True if two values compare in this way; an absent one is only ever different."""
     if one is None or other is None:
         return how == "<>"
     (kind, left), (other_kind, right) = canonical(one), canonical(other)

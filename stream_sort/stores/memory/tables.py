@@ -53,7 +53,7 @@ class MemoryTables:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def stores(self) -> Stores:
-        """The ports onto these tables."""
+        """Return the ports onto these tables."""
         return Stores(
             MemoryItemStore(self),
             MemoryCursorStore(self),
@@ -65,7 +65,7 @@ class MemoryTables:
         )
 
     def control(self, table: str) -> MemoryControlStore:
-        """The port onto a control table; it is there from then on."""
+        """Return the port onto a control table; it is there from then on."""
         check_table_name(table)
         with self.lock:
             return MemoryControlStore(self, self.controls.setdefault(table, MemoryControl()))
@@ -77,7 +77,7 @@ class MemoryTables:
                 raise TableNotFound(f"no table {table!r} in memory; no consumer was made with it", table=table)
 
     def queue(self, name: str) -> MemoryQueue:
-        """The slots of a queue, empty if it holds nothing."""
+        """Return the slots of a queue, empty if it holds nothing."""
         return self.queues.get(name) or MemoryQueue()
 
 

@@ -1,4 +1,4 @@
-"""What an UpdateExpression makes of an item: SET of values, sums and if_not_exists; ADD; REMOVE."""
+"""Update expressions, applied to an item: SET of values, sums and if_not_exists; ADD; REMOVE."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLAUSES = ("SET", "ADD", "REMOVE", "DELETE")
 
 
 def updated(request: Mapping[str, Any], item: Mapping[str, Value] | None) -> dict[str, Value]:
-    """The item after the update of a request; an item that is absent begins with its key."""
+    """Return the item after the update of a request; an item that is absent begins with its key."""
     expression = expression_of(request, "UpdateExpression", item)
     new = dict(item or request["Key"])
     while clause := expression.peek():

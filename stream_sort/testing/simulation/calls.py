@@ -23,38 +23,15 @@ if TYPE_CHECKING:
     from stream_sort.errors import HandlerProblem
 
 READS = frozenset(
-    {
-        "get",
-        "look",
-        "page",
-        "arrivals",
-        "arrivals_below",
-        "taken",
-        "highest",
-        "tombstones",
-        "peek",
-        "waiting",
-        "queues",
-        "rows",
-        "rows_of",
-        "active",
-        "standing",
-        "checkpoints",
-        "readable_checkpoints",
-        "parked",
-        "dead_letters",
-        "dead_letters_of",
-        "consumers",
-        "readable_consumers",
-        "bookmark",
-        "last",
-    }
+    {"get", "look", "page", "arrivals", "arrivals_below", "taken", "highest", "tombstones", "peek", "waiting", "queues"}
+    | {"rows", "rows_of", "active", "standing", "checkpoints", "readable_checkpoints", "parked", "dead_letters"}
+    | {"dead_letters_of", "consumers", "readable_consumers", "bookmark", "last"}
 )
 # Calls that are about no queue, or about many.
 LISTINGS = frozenset(
-    {"waiting", "queues", "rows", "checkpoints", "parked", "dead_letters", "register", "make_ready", "consumers"}
-    | {"bookmark", "set_bookmark", "retire", "introduce", "active", "rows_of", "readable_checkpoints"}
-    | {"readable_consumers", "taken"}
+    {"waiting", "queues", "rows", "rows_of", "active", "taken", "checkpoints", "readable_checkpoints", "parked"}
+    | {"dead_letters", "consumers", "readable_consumers", "register", "make_ready", "introduce", "retire"}
+    | {"bookmark", "set_bookmark"}
 )
 
 
@@ -153,7 +130,7 @@ class Recorder:
     def stores(self) -> Stores:
         """Return ports whose every call goes through `ask`."""
         items, cursors, heads, control = (self.port(name) for name in ("items", "cursors", "heads", "control"))
-        return Stores(items, cursors, heads, lambda _: control, _nothing, self.port("withdrawals"))
+        return Stores(items, cursors, heads, lambda _: control, lambda: None, self.port("withdrawals"))
 
     def port(self, name: str) -> Any:
         """Return any port, by its name."""
@@ -202,10 +179,6 @@ def _positional(method: str, args: tuple[Any, ...], named: dict[str, Any]) -> tu
         return (*args, *named.values())
     given = {"effects": (), "dead": None, **dict(zip(("old", "new", "effects", "dead"), args, strict=False)), **named}
     return given["old"], given["new"], given["effects"], given["dead"]
-
-
-def _nothing() -> None:
-    """Memory tables need no creating."""
 
 
 @dataclass(slots=True)

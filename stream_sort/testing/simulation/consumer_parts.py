@@ -10,7 +10,7 @@ from stream_sort.consume.context import DeliveryTerms
 from stream_sort.testing.simulation.consumers import CONTROL, ConsumerPlan
 from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.workload import ConsumptionPlan, draw_plan
-from stream_sort.testing.simulation.writer_parts import part_rng
+from stream_sort.testing.simulation.writer_parts import insert, insert_late, part_rng
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,9 +43,7 @@ def with_consumers(
     for tasks in plan.tasks:
         tasks[:] = [_with_fields(_watching(operation), fields) for operation in tasks]
     for consumer in consumers:
-        for operation in _by_hand(rng, consumer, plan):
-            tasks = rng.choice(plan.tasks)
-            tasks.insert(rng.randint(0, len(tasks)), operation)
+        insert(rng, plan, _by_hand(rng, consumer, plan))
     consumption = ConsumptionPlan(
         consumers=consumers,
         sizes=tuple(rng.choice((1, 2, 5)) for _ in consumers),
@@ -72,19 +70,12 @@ def add_upkeep(rng: Random, plan: WorkloadPlan) -> dict[str, int]:
         for _ in range(rng.randint(1, 4) if seqs else 0):
             # By a process that has just caught up, while another one may be asleep in the middle of it.
             runs = [Operation("catch_up", queue, consumer=consumer) for consumer in consumers]
-            _insert_late(rng, plan, *runs, Operation("trim", queue, argument=rng.choice((None, None, *seqs))))
-            _insert_late(rng, plan, *rng.sample(runs, 1))
+            insert_late(rng, plan, *runs, Operation("trim", queue, argument=rng.choice((None, None, *seqs))))
+            insert_late(rng, plan, *rng.sample(runs, 1))
     for consumer in consumers if retires else ():
         for name in rng.choices(("retire", "introduce"), k=rng.randint(1, 4)):
-            _insert_late(rng, plan, Operation(name, consumer=consumer))
+            insert_late(rng, plan, Operation(name, consumer=consumer))
     return {queue: rng.randint(1, 3) for queue in plan.queues if rng.random() < 0.1}  # noqa: PLR2004  # as above
-
-
-def _insert_late(rng: Random, plan: WorkloadPlan, *operations: Operation) -> None:
-    """Put operations into somebody's tasks, rather late than early: before that there is nothing to trim."""
-    tasks = rng.choice(plan.tasks)
-    at = max(rng.randint(0, len(tasks)), rng.randint(0, len(tasks)))
-    tasks[at:at] = operations
 
 
 def _draw_consumer(rng: Random, name: str, reader: type[WakeReader]) -> ConsumerPlan:

@@ -162,7 +162,7 @@ class DeliveryClaims:
                 self._check_once(consumer, queue, seq)
 
     def _check_given_up(self, terms: DeliveryTerms, row: Checkpoint) -> None:
-        """A message that kills its process is set aside in the end, or its queue parked for good."""
+        """I8: a message that kills its process is set aside in the end, or its queue parked for good."""
         parked = row.parked
         if parked is None or not is_precaution(parked):
             return

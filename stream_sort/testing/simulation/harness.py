@@ -20,7 +20,7 @@ from stream_sort.testing.simulation.process import Program, SimulatedProcess
 from stream_sort.testing.simulation.stream import CursorStream, RetryMessages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from random import Random
 
     from stream_sort.errors import StreamSortError
@@ -60,6 +60,36 @@ class Harness:
         self._rng = rng
         self._attempts = 0
 
+    def delete_some(self) -> None:
+        """Delete some released messages of a queue, as retention would: not that at the position, and no tombstones."""
+        tables = self.world.tables
+        if not tables.cursors:
+            return
+        queue = self._rng.choice(sorted(tables.cursors))
+        position, slots = tables.cursors[queue].position, tables.queue(queue).slots
+        released = sorted(seq for seq, item in slots.items() if seq < position and not item.is_tombstone)
+        seqs = released[: self._rng.choice((1, len(released)))]
+        if seqs:
+            self.met["trimmed"] += len(seqs)
+            self.world.trim(queue, seqs)
+            self.oracle.trim(queue, seqs)
+            self.trace.add("outside", f"trims {queue!r} {seqs}")
+
+    def lose_a_cursor(self, processes: Sequence[SimulatedProcess]) -> None:
+        """Delete the row of a queue that holds proof of it, unless somebody is just about to make a row for it."""
+        tables = self.world.tables
+        rows = [
+            queue
+            for queue in sorted(tables.cursors)
+            if tables.queue(queue).slots and not any(process.may_create(queue) for process in processes)
+        ]
+        if rows:
+            queue = self._rng.choice(rows)
+            self.met["cursors lost"] += 1
+            del tables.cursors[queue]
+            self.oracle.lost.add(queue)
+            self.trace.add("outside", f"loses the cursor row of {queue!r}")
+
     def process(self, name: str) -> SimulatedProcess:
         """Return a process that remembers nothing."""
         return SimulatedProcess(name, self._program, self.world.clock, rng=self._rng)
@@ -95,7 +125,9 @@ class Harness:
         if part.port == "handler":
             return self._deliver(process, part, fault)
         if part.port == "waker":
-            return self._wake(process, part, fault)
+            queue, consumer, delay = part.args
+            self.retries.send(self.world.now, consumer, queue, delay)
+            return self.trace.add(process.name, part, fault)
         if self._meets_a_bug(process, part):
             self.trace.add(process.name, part, "bug")
             return Bug()
@@ -131,11 +163,6 @@ class Harness:
             on(value)
         except Exception as error:  # whatever a service lets through is the finding
             raise InvariantBroken("I9", f"not a named error: {error!r}") from error
-
-    def _wake(self, process: SimulatedProcess, part: Call, fault: str) -> None:
-        queue, consumer, delay = part.args
-        self.retries.send(self.world.now, consumer, queue, delay)
-        self.trace.add(process.name, part, fault)
 
     def _deliver(self, process: SimulatedProcess, part: Call, fault: str) -> Handled:
         """Call the handler of a consumer with a batch."""

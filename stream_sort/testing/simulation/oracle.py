@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.model.message import same_value
 from stream_sort.model.ordering import run_end
-from stream_sort.model.records import Item
 from stream_sort.testing.simulation.failure import InvariantBroken
 from stream_sort.testing.simulation.gap_claims import check_none_due, check_not_early
 
 if TYPE_CHECKING:
     from stream_sort.model.policy import GapPolicy
-    from stream_sort.model.records import Cursor
+    from stream_sort.model.records import Cursor, Item
     from stream_sort.model.withdrawal import Withdrawal
     from stream_sort.testing.simulation.operations import Attempt
     from stream_sort.testing.simulation.world import World
@@ -48,7 +47,7 @@ class Oracle:
         self._starts: defaultdict[str, list[int]] = defaultdict(lambda: [first_seq])
         self._book: defaultdict[str, dict[int, list[SlotContent]]] = defaultdict(dict)
         self._trimmed: defaultdict[str, set[int]] = defaultdict(set)
-        self._withdrawn: defaultdict[str, dict[int, list[SlotContent]]] = defaultdict(dict)
+        self.withdrawn: defaultdict[str, dict[int, list[SlotContent]]] = defaultdict(dict)
         self._promised: defaultdict[str, set[int]] = defaultdict(set)
         self._rows: dict[str, Cursor] = {}
         self._stored: defaultdict[str, list[Item]] = defaultdict(list)
@@ -74,19 +73,12 @@ class Oracle:
 
     def contents(self, message: dict[str, Any]) -> list[SlotContent]:
         """Return what the slot of a message held, one entry unless it was withdrawn, or trimmed, and filled again."""
-        withdrawn = self._withdrawn[message["queue"]].get(message["seq"], [])
+        withdrawn = self.withdrawn[message["queue"]].get(message["seq"], [])
         return withdrawn + self.contents_since_withdrawn(message)
 
     def contents_since_withdrawn(self, message: dict[str, Any]) -> list[SlotContent]:
         """Return the same without what was withdrawn."""
         return self._book[message["queue"]].get(message["seq"], [])
-
-    def recall_withdrawn(self, queue: str) -> None:
-        """Note what was withdrawn before anybody looked."""
-        for one in self.world.tables.withdrawn.get(queue, {}).values():
-            # When it arrived is not kept; it may have been any time.
-            entry = SlotContent(Item(queue, one.seq, one.message, arrived_at=0.0), 0)
-            self._withdrawn[queue].setdefault(one.seq, []).append(entry)
 
     def has_kept(self, withdrawal: Withdrawal) -> bool:
         """Return True if a withdrawal is kept as it was answered."""
@@ -116,12 +108,12 @@ class Oracle:
         if self.released[queue] > whole:
             raise InvariantBroken("I6", f"{queue}: {self.released[queue]} seqs counted as released, there are {whole}")
 
-    def check_rest(self, *, marks: bool) -> None:
+    def check_rest(self) -> None:
         """I2, and the marks by which a sweep finds what waits, once nobody works any more."""
         for queue in self.queues:
             if queue not in self.lost:
                 self._check_slots(queue, None)
-                self._check_end(queue, marks=marks)
+                self._check_end(queue)
 
     def check_gaps(self, policy: GapPolicy, *, but: str = "") -> None:
         """G2, once a sweep has been by: no queue but one waits at a gap that is due; `policy` is the usual one."""
@@ -130,14 +122,14 @@ class Oracle:
             if row is not None and queue != but and queue not in self.lost:
                 check_none_due(row, self.world.tables.queue(queue).slots, policy, self.world.now)
 
-    def _check_end(self, queue: str, *, marks: bool) -> None:
+    def _check_end(self, queue: str) -> None:
         row, book = self._rows.get(queue), self._book[queue]
         if row is None:
             raise InvariantBroken("I2", f"{queue}: {sorted(book)} stored and no cursor row")
         end = run_end(row.start, book, len(book))
         if row.position != end:
             raise InvariantBroken("I2", f"{queue}: position {row.position}, the run ends at {end}")
-        if marks and row.waiting_since is None and any(seq > end for seq in book):
+        if row.waiting_since is None and any(seq > end for seq in book):
             raise InvariantBroken("I2", f"{queue}: something waits beyond {end} and the row has no waiting mark")
         below = sorted(seq for seq in self._promised[queue] if seq < row.first_seq)
         if below:
@@ -160,14 +152,14 @@ class Oracle:
             elif entries[-1].item is not item:
                 _check_same(entries[-1].item, item)
                 entries[-1] = replace(entries[-1], item=item)
-        withdrawn = [entry.item for entries in self._withdrawn[queue].values() for entry in entries]
+        withdrawn = [entry.item for entries in self.withdrawn[queue].values() for entry in entries]
         for item in new:
             check_not_early(item, self._stored[queue], withdrawn, self.world.now)
         if len(slots) != len(book) - len(trimmed):
             for seq in sorted(book.keys() - slots.keys() - trimmed):
                 if attempt is not None and attempt.operation.name == "withdraw":
                     self._check_withdrawal(queue, seq, attempt)
-                    self._withdrawn[queue].setdefault(seq, []).extend(book.pop(seq))
+                    self.withdrawn[queue].setdefault(seq, []).extend(book.pop(seq))
                     self._stored[queue] = [item for item in self._stored[queue] if item.seq != seq]
                     continue
                 self._check_cut(queue, seq, attempt)
@@ -236,20 +228,20 @@ class Oracle:
 
 
 def _check_floor(before: Cursor | None, row: Cursor) -> None:
-    """A floor never goes back, and never beyond what is released."""
+    """I5: a floor never goes back, and never beyond what is released."""
     is_lower = before is not None and before.floor is not None and (row.floor is None or row.floor < before.floor)
     if is_lower or (row.floor is not None and row.floor > row.position):
         raise InvariantBroken("I5", f"the floor went from {before} to {row}")
 
 
 def _check_count(before: Cursor | None, row: Cursor) -> None:
-    """The count of withdrawals never goes back."""
+    """I1: the count of withdrawals never goes back."""
     if before is not None and row.withdrawals < before.withdrawals:
         raise InvariantBroken("I1", f"the count of withdrawals went from {before} to {row}")
 
 
 def _check_same(before: Item, after: Item) -> None:
-    """A slot's content stays; only a late message may come to stand beside a tombstone, once."""
+    """I6: a slot's content stays; only a late message may come to stand beside a tombstone, once."""
     late_came = before.is_tombstone and before.late is None
     kept = replace(after, late=before.late) if late_came else after
     if not same_value(vars_of(before), vars_of(kept)):

@@ -184,7 +184,7 @@ def _is_simulated(operation: Operation, error: InternalError) -> bool:
 
 
 def _judge_broken(operation: Operation, errors: list[StreamSortError]) -> None:
-    """A bug that a sweep met in a queue is named for that queue."""
+    """I7: a bug that a sweep met in a queue is named for that queue."""
     if operation.name == "broken_sweep" and not any(isinstance(error, InternalError) for error in errors):
         raise InvariantBroken("I7", f"{operation} met a bug, and said nothing of it")
 
@@ -195,7 +195,7 @@ def _refused(attempt: Attempt, error: InvalidMessage, oracle: Oracle) -> bool:
 
 
 def _judge_lost(attempt: Attempt, result: Any) -> None:
-    """A queue whose row was lost before the operation began must not be worked on as if nothing had happened."""
+    """I10: a queue whose row was lost before the operation began must not be worked on as if nothing had happened."""
     lost = attempt.operation.queues & attempt.lost
     worked_on = lost & {advance.queue for advance in advances_of(result)}
     if worked_on or (lost and not isinstance(result, Failed | PutResult)):

@@ -56,7 +56,7 @@ class Recovery:
             # Who had little time left the rest to the sweep, which finds every mark in the end.
             self._harness.world.settle()
         else:
-            self._oracle.check_rest(marks=True)
+            self._oracle.check_rest()
         self._harness.world.now += 100
         if not self._plan.hurries:
             # Where somebody had little time, only the marks show what is left to do.
@@ -64,7 +64,7 @@ class Recovery:
             self._sweep_with_a_bug()
         for name in ("sweep", "sweep_all"):
             self._do(Operation(name))
-            self._oracle.check_rest(marks=True)
+            self._oracle.check_rest()
         self._oracle.check_gaps(self._plan.options.gap_policy)
         if self._plan.reads:
             self._read_all()

@@ -13,7 +13,6 @@ from stream_sort.testing.simulation.functions import Function, Worker, make_func
 from stream_sort.testing.simulation.handlers import OwnHandler, ProcessDied
 from stream_sort.testing.simulation.harness import Harness
 from stream_sort.testing.simulation.recovery import MAX_STEPS, Recovery
-from stream_sort.testing.simulation.table_faults import lose_a_cursor, trim_a_queue
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
 from stream_sort.testing.simulation.writer_parts import plan_writers
 
@@ -77,7 +76,7 @@ def _report(seed: int, simulation: Simulation, command: str, check: Callable[[Gi
 
 
 def _check(check: Callable[[Given], Any], given: Given) -> None:
-    """A user's check may raise anything; what is no AssertionError is a mistake in the check itself."""
+    """Call a user's check: it may raise anything; what is no AssertionError is a mistake in the check itself."""
     try:
         check(given)
     except AssertionError as error:
@@ -134,9 +133,9 @@ class Simulation:
         self.harness.world.now += self._rng.choice(TICKS)
         chance = self._rng.random()
         if self._plan.trims and chance < 0.3:  # noqa: PLR2004  # often enough to matter, seldom enough to see
-            trim_a_queue(self.harness, self._rng)
+            self.harness.delete_some()
         elif self._plan.loses and chance > 0.97:  # noqa: PLR2004  # as above
-            lose_a_cursor(self.harness, [worker.process for worker in self._workers], self._rng)
+            self.harness.lose_a_cursor([worker.process for worker in self._workers])
 
     def _choose(self, busy: list[Worker]) -> Worker:
         """Choose who works next: writers by their speeds; with functions, everybody alike."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import HandlerProblem
-from stream_sort.stores.memory.tables import MemoryCursorStore, MemoryQueue, MemoryTables
+from stream_sort.stores.memory.tables import MemoryCursorStore, MemoryTables
 from stream_sort.testing.simulation.calls import RefusedEffects
 from stream_sort.testing.simulation.consumers import CONTROL
 
@@ -72,28 +72,6 @@ class World:
         held = self.tables.queues[queue]
         for seq in seqs:
             held.empty(seq)
-
-    def has_proof(self, queue: str) -> bool:
-        """Return True if anything is stored: whoever stored it must have left proof that there was a cursor row."""
-        return bool(self.tables.queue(queue).slots)
-
-    def lose_cursor(self, queue: str) -> None:
-        """Delete a cursor row, as an operator's mistake would."""
-        del self.tables.cursors[queue]
-
-    def copy(self) -> World:
-        """Return the same state in tables of its own."""
-        queues = {
-            name: MemoryQueue(dict(held.slots), list(held.seqs), dict(held.seen))
-            for name, held in self.tables.queues.items()
-        }
-        control = replace(
-            self.control, checkpoints=dict(self.control.checkpoints), consumers=dict(self.control.consumers)
-        )
-        tables = MemoryTables(queues, dict(self.tables.cursors), {CONTROL: control}, dict(self.tables.withdrawn))
-        twin = type(self)(tables)
-        twin.now = self.now
-        return twin
 
     def settle(self) -> None:
         """Let the index of waiting queues catch up with the rows."""

@@ -55,9 +55,7 @@ def with_trims(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
                 Operation("put", messages=(message_of(queue, rng.choice(seqs), rng.choice(("first", "other"))),))
             )
         for operation in added:
-            tasks = rng.choice(plan.tasks)
-            # Rather late than early: before anything is released there is nothing to trim.
-            tasks.insert(max(rng.randint(0, len(tasks)), rng.randint(0, len(tasks))), operation)
+            insert_late(rng, plan, operation)
     return replace(plan, reads=True)
 
 
@@ -85,7 +83,7 @@ def with_losses(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
     added = [Operation("put", messages=(message_of("lossy", seq),)) for seq in seqs]
     added.append(Operation("set_policy", "lossy", argument=rng.choice((GapPolicy(1.0), GapPolicy(20.0)))))
     added += [Operation("sweep_all") for _ in range(rng.randint(0, 2))]
-    _insert(rng, plan, added)
+    insert(rng, plan, added)
     return replace(plan, queues=(*plan.queues, "lossy"))
 
 
@@ -101,7 +99,7 @@ def with_withdrawals(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
         for _ in range(rng.randint(0, 2)):
             message = message_of(queue, rng.choice(seqs), rng.choice(("first", "other")))
             added.append(Operation("put", messages=(message,)))
-        _insert(rng, plan, added)
+        insert(rng, plan, added)
     return _with_strays(rng, plan) if rng.random() < 0.7 else plan  # noqa: PLR2004  # a share of the seeds
 
 
@@ -128,8 +126,15 @@ def with_a_stray_given_up(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
     return replace(plan, queues=(*plan.queues, "stray"))
 
 
-def _insert(rng: Random, plan: WorkloadPlan, operations: Iterable[Operation]) -> None:
+def insert(rng: Random, plan: WorkloadPlan, operations: Iterable[Operation]) -> None:
     """Put each operation anywhere into somebody's tasks."""
     for operation in operations:
         tasks = rng.choice(plan.tasks)
         tasks.insert(rng.randint(0, len(tasks)), operation)
+
+
+def insert_late(rng: Random, plan: WorkloadPlan, *operations: Operation) -> None:
+    """Put operations into somebody's tasks, rather late than early: before that there is nothing to trim."""
+    tasks = rng.choice(plan.tasks)
+    at = max(rng.randint(0, len(tasks)), rng.randint(0, len(tasks)))
+    tasks[at:at] = operations

@@ -16,6 +16,7 @@ from stream_sort.testing.simulation.variant import Variant
 from stream_sort.testing.simulation.world import World
 from stream_sort.upkeep.queue_visit import QueueVisit
 from stream_sort.upkeep.sweeper import Sweeper
+from tests.simulation.search.worlds import copy_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -172,7 +173,7 @@ class _StaleReads(World):
         if part.name in {"get", "look", "page", "arrivals"}:
             old = getattr(self, "_before", None) if rng is not None and rng.random() < 0.5 else None
             return World.apply(old or self, part, rng)
-        self._before = self.copy()
+        self._before = copy_of(self)
         return super().apply(part, rng)
 
 

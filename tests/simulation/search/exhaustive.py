@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.model.outcomes import Status
+from stream_sort.model.records import Item
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Step
 from stream_sort.testing.simulation.operations import Attempt, Operation
-from stream_sort.testing.simulation.oracle import Oracle
+from stream_sort.testing.simulation.oracle import Oracle, SlotContent
 from stream_sort.testing.simulation.outcome_claims import judge, statuses
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
 from tests.simulation.search.cases import QUEUE, Case
 from tests.simulation.search.histories import DEAD, Histories, run_alone
+from tests.simulation.search.worlds import copy_of, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +141,7 @@ class Search:
         key = (number, str(part))
         if key not in self._effects:
             before = self._worlds[number]
-            after = before.copy()
+            after = copy_of(before)
             answer = after.apply(part)
             oracle = _observed(before)
             oracle.world = after
@@ -158,7 +160,7 @@ class Search:
         return (named or others or self._case.operations)[0]
 
     def _number(self, world: World) -> int:
-        key = _describe(world)
+        key = describe(world)
         if key not in self._numbers:
             self._numbers[key] = len(self._worlds)
             self._worlds.append(world)
@@ -166,12 +168,12 @@ class Search:
 
     def _check_end(self, state: State) -> None:
         """Deliver again what was killed; then I2, and I6 for what every operation said."""
-        world = self._worlds[state.world].copy()
+        world = copy_of(self._worlds[state.world])
         for operation, history in zip(self._case.operations, state.histories, strict=True):
             if history == DEAD:
                 run_alone(self._variant, world, operation)
         oracle = _observed(world)
-        oracle.check_rest(marks=True)
+        oracle.check_rest()
         moved = Counter({QUEUE: len(world.tables.queue(QUEUE).slots)})
         accepted: Counter[int] = Counter()
         for operation, history in zip(self._case.operations, state.histories, strict=True):
@@ -188,22 +190,11 @@ class Search:
             raise InvariantBroken("I6", f"one slot accepted twice: {dict(accepted)}")
 
 
-def _describe(world: World) -> str:
-    """Return the state of a world as text: equal for equal tables."""
-    tables, control = world.tables, world.control
-    queues = {
-        name: (sorted(held.slots.items()), sorted(held.seen.items())) for name, held in sorted(tables.queues.items())
-    }
-    rows = [
-        sorted(control.checkpoints.items()),
-        sorted(control.consumers.items()),
-        sorted((queue, sorted(kept.items())) for queue, kept in tables.withdrawn.items()),
-    ]
-    return repr((queues, sorted(tables.cursors.items()), rows))
-
-
 def _observed(world: World) -> Oracle:
     oracle = Oracle(world, 0)
-    oracle.recall_withdrawn(QUEUE)
+    for one in world.tables.withdrawn.get(QUEUE, {}).values():
+        # When it arrived is not kept; it may have been any time.
+        entry = SlotContent(Item(QUEUE, one.seq, one.message, arrived_at=0.0), 0)
+        oracle.withdrawn[QUEUE].setdefault(one.seq, []).append(entry)
     oracle.observe(QUEUE, Attempt(0, Operation("advance", QUEUE)))
     return oracle
