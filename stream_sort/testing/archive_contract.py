@@ -19,7 +19,7 @@ LOWEST, HIGHEST = -(2**62), 2**63 - 1
 
 
 class ArchiveMarksContract:
-    """What every ArchiveMarks keeps."""
+    """The guarantees of every ArchiveMarks."""
 
     def test_1_a_watermark_reads_as_it_was_set(self, marks: ArchiveMarks) -> None:
         assert marks.watermark("q") is None

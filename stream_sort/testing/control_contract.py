@@ -11,7 +11,7 @@ from stream_sort.model.batch import Transaction
 from stream_sort.model.consumption import Checkpoint, Commit, Consumers, DeadLetter, Parked, Subscription
 from stream_sort.model.limits import MAX_EFFECTS
 from stream_sort.model.records import Cursor, Tombstones
-from stream_sort.testing.contracts import arrival
+from stream_sort.testing.contract_examples import arrival
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ class ControlBench:
 
 
 class ControlStoreContract:
-    """What every ControlStore keeps."""
+    """The guarantees of every ControlStore."""
 
     def test_1_a_standing_shows_checkpoint_cursor_and_slot_as_they_stand(self, bench: ControlBench) -> None:
         nothing = bench.control.standing("billing", "q", 3)
@@ -309,7 +309,7 @@ class ControlStoreContract:
 
 
 class ControlConditionContract:
-    """What every ControlStore keeps of conditions among effects."""
+    """The guarantees of every ControlStore for conditions among effects."""
 
     def test_5_a_condition_that_does_not_hold_refuses_everything(self, bench: ControlBench) -> None:
         bench.control.create(ROW)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stream_sort.model.policy import GapPolicy
 from stream_sort.model.records import Cursor
 from stream_sort.model.withdrawal import Withdrawal
-from stream_sort.testing.contracts import EVERY_TYPE, NOW, arrival, tombstones
+from stream_sort.testing.contract_examples import EVERY_TYPE, NOW, arrival, tombstones
 
 if TYPE_CHECKING:
     from stream_sort.ports import Stores
@@ -17,12 +17,12 @@ ROW = Cursor("q", 3, 0, GapPolicy(9.0), waiting_since=NOW, moved_at=NOW + 1)
 
 
 def wanted(seq: int, number: int = 1, reason: str = "a time") -> Withdrawal:
-    """A withdrawal that is asked for."""
+    """Return a withdrawal that is asked for."""
     return Withdrawal("q", number, seq, reason, NOW)
 
 
 class WithdrawalStoreContract:
-    """What every WithdrawalStore keeps."""
+    """The guarantees of every WithdrawalStore."""
 
     def test_1_a_message_leaves_its_slot_and_is_kept_with_its_reason(self, stores: Stores) -> None:
         stores.cursors.create(ROW)

@@ -9,7 +9,7 @@ import pytest
 
 from stream_sort import CheckpointConflict, CursorLost, MissingItems, Trimmed
 from stream_sort.model.consumption import Checkpoint
-from stream_sort.testing.contracts import arrival
+from stream_sort.testing.contract_examples import arrival
 from stream_sort.testing.simulation.simulator import simulate
 from tests.consumers import Clerk, Office, ends, wake
 

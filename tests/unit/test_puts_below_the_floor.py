@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stream_sort import AccessDenied, Status, StreamSorter, Trimmed
-from stream_sort.testing.contracts import arrival
+from stream_sort.testing.contract_examples import arrival
 from tests.consumers import Interrupted
 from tests.unit.queues import beside, message, tables_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import CursorLost, MissingItems, NotReleased, QueueNotFound, StoreUnavailable, StreamSorter, Trimmed
-from stream_sort.testing.contracts import arrival
+from stream_sort.testing.contract_examples import arrival
 from stream_sort.upkeep.trimmer import Trimmer
 from tests.consumers import Interrupted, fail
 from tests.unit.queues import beside, message, tables_of
