@@ -19,7 +19,6 @@ from stream_sort.testing.simulation.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.testing.simulation.process import Run
     from stream_sort.testing.simulation.simulator import RunReport
 
 RUN_NAME = re.compile(r"\brun\d+")
@@ -42,7 +41,7 @@ def test_without_greenlet_every_seed_goes_the_same_way(
 @pytest.mark.parametrize("kind", [ReplayedRun, SuspendedRun])
 def test_a_run_goes_from_call_to_call_to_its_end(kind: type[ReplayedRun | SuspendedRun]) -> None:
     history: list[object] = []
-    run: Run = kind(
+    run = kind(
         lambda recorder: recorder.ask(Call("items", "first", ())) + recorder.ask(Call("items", "second", ())),
         lambda: Recorder(history, float),
     )

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
-    from stream_sort.errors import StreamSortError
     from stream_sort.model.batch import Batch
     from stream_sort.model.consumption import Parked
     from stream_sort.testing.simulation.consumers import Handled
@@ -154,7 +153,8 @@ class Harness:
         errors = errors_of(result)
         is_retryable = any(error.retryable for error in errors)
         if attempt.operation.consumer is None:
-            self._count_errors(errors)
+            for kind in (CursorLost, NotConsumed, Trimmed):
+                self.met[kind.__name__] += any(isinstance(error, kind) for error in errors)
             self.met["operations failed"] += is_retryable
         return attempt.operation if is_retryable else None
 
@@ -246,7 +246,3 @@ class Harness:
             self.met["parked"] += parked is not None
         else:
             self.met["precautions" if parked.next_try is not None else "deadly ones parked for good"] += 1
-
-    def _count_errors(self, errors: list[StreamSortError]) -> None:
-        for kind in (CursorLost, NotConsumed, Trimmed):
-            self.met[kind.__name__] += any(isinstance(error, kind) for error in errors)

@@ -172,15 +172,11 @@ def _judge_errors(attempt: Attempt, errors: list[StreamSortError], oracle: Oracl
             or (isinstance(error, QueueExists) and operation.name == "open")
             or (isinstance(error, Trimmed) and oracle.is_trimmed(error.queue, error.seq))
             or (isinstance(error, NotReleased | NotConsumed | QueueNotFound) and operation.name == "trim")
-            or (isinstance(error, InternalError) and _is_simulated(operation, error))
+            or (isinstance(error, InternalError) and (operation.name, operation.queue) == ("broken_sweep", error.queue))
             or (isinstance(error, NotWithdrawn | QueueNotFound) and operation.name == "withdraw")
         )
         if not expected:
             raise InvariantBroken("I9", f"{operation}: {type(error).__name__}: {error}")
-
-
-def _is_simulated(operation: Operation, error: InternalError) -> bool:
-    return operation.name == "broken_sweep" and error.queue == operation.queue
 
 
 def _judge_broken(operation: Operation, errors: list[StreamSortError]) -> None:

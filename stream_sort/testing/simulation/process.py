@@ -7,7 +7,7 @@ answers. To suspend takes greenlet, and a little more than half the time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.errors import StreamSortError
 from stream_sort.sorter import Options, Sorter
@@ -84,14 +84,7 @@ class Ended:
     value: Any
 
 
-class Run(Protocol):
-    """An operation under way."""
-
-    def go_on(self) -> Call | Ended:
-        """Run to the first call that has no answer in the history yet, or to the end."""
-
-
-def start_run(work: Callable[[Recorder], Any], recorder: Callable[[], Recorder]) -> Run:
+def start_run(work: Callable[[Recorder], Any], recorder: Callable[[], Recorder]) -> ReplayedRun | SuspendedRun:
     """Begin a run of `work`; each recorder answers from the history of the one run."""
     return ReplayedRun(work, recorder) if greenlet is None else SuspendedRun(work, recorder)
 
@@ -104,7 +97,7 @@ class ReplayedRun:
         self._recorder = recorder
 
     def go_on(self) -> Call | Ended:
-        """See Run."""
+        """Run to the first call that has no answer in the history yet, or to the end."""
         try:
             return Ended(self._work(self._recorder()))
         except Unanswered as stopped:
@@ -120,7 +113,7 @@ class SuspendedRun:
         self._greenlet = greenlet(lambda: Ended(work(own)))
 
     def go_on(self) -> Call | Ended:
-        """See Run."""
+        """Run to the first call that has no answer in the history yet, or to the end."""
         reached: Call | Ended = self._greenlet.switch()
         return reached
 
@@ -155,7 +148,7 @@ class SimulatedProcess:
     pending: PendingCall | None = None
     result: Any = None
     history: list[Any] = field(default_factory=list)
-    run: Run | None = None
+    run: ReplayedRun | SuspendedRun | None = None
 
     def begin(self, attempt: Attempt) -> None:
         """Start an operation and run to its first store call."""
@@ -183,7 +176,7 @@ class SimulatedProcess:
         creates = call.key == "cursors.create" and call.queue == queue
         return creates or (operation.name in {"open", "set_policy"} and operation.queue == queue)
 
-    def _proceed(self, run: Run) -> None:
+    def _proceed(self, run: ReplayedRun | SuspendedRun) -> None:
         while not isinstance(reached := run.go_on(), Ended):
             self.pending = self._pending_call(reached)
             if self.pending.parts:

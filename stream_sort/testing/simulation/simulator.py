@@ -7,14 +7,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.testing.simulation.calls import Unavailable
-from stream_sort.testing.simulation.consumer_parts import plan_with_consumers
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Trace
 from stream_sort.testing.simulation.functions import Function, Worker, make_functions
 from stream_sort.testing.simulation.handlers import OwnHandler, ProcessDied
 from stream_sort.testing.simulation.harness import Harness
 from stream_sort.testing.simulation.recovery import MAX_STEPS, Recovery
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
-from stream_sort.testing.simulation.writer_parts import plan_writers
+from stream_sort.testing.simulation.workload_parts import plan_with_consumers, plan_writers
 
 if TYPE_CHECKING:
     from collections import Counter

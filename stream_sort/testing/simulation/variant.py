@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -31,7 +31,7 @@ class Variant:
     world: type[World] = World
     recorder: type[Recorder] = Recorder
     sorter: type[Sorter] = Sorter
-    walk: type | None = None
+    walk: type[advancer.Walk] = advancer.Walk
     sweeper: type[Sweeper] = Sweeper
     delivery: type[Delivery] = Delivery
     reader: type[WakeReader] = WakeReader
@@ -46,7 +46,7 @@ class Variant:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Replace pieces of the services for as long as the context lasts."""
-        walk = patch.object(advancer, "Walk", self.walk) if self.walk else nullcontext()
+        walk = patch.object(advancer, "Walk", self.walk)
         delivery = patch.object(consumer, "Delivery", self.delivery)
         registration = patch.object(consumers, "Registration", self.registration)
         with walk, delivery, registration, patch.object(operations, "Sweeper", self.sweeper):
