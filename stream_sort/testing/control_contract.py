@@ -11,14 +11,13 @@ from stream_sort.model.batch import Transaction
 from stream_sort.model.consumption import Checkpoint, Commit, Consumers, DeadLetter, Parked, Subscription
 from stream_sort.model.limits import MAX_EFFECTS
 from stream_sort.model.records import Cursor, Tombstones
-from stream_sort.testing.contract_examples import arrival
+from stream_sort.testing.contract_examples import NOW, arrival
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.ports import ControlStore, Stores
 
-NOW = 1_700_000_000.25
 ROW = Checkpoint("billing", "q", 4, run="run 1", committed_at=NOW)
 PARKED = Parked("q", 5, "ValueError: no", 2, NOW, NOW + 8)
 LETTER = DeadLetter("q", 5, "ValueError: no", 5, NOW)

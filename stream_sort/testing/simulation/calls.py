@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import itertools
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stream_sort.errors import StoreUnavailable
 from stream_sort.model.consumption import Standing
@@ -129,12 +129,9 @@ class Recorder:
 
     def stores(self) -> Stores:
         """Return ports whose every call goes through `ask`."""
-        items, cursors, heads, control = (self.port(name) for name in ("items", "cursors", "heads", "control"))
-        return Stores(items, cursors, heads, lambda _: control, lambda: None, self.port("withdrawals"))
-
-    def port(self, name: str) -> Any:
-        """Return any port, by its name."""
-        return _Port(name, self.ask)
+        names = ("items", "cursors", "heads", "control", "withdrawals")
+        items, cursors, heads, control, withdrawals = (cast("Any", _Port(name, self.ask)) for name in names)
+        return Stores(items, cursors, heads, lambda _: control, lambda: None, withdrawals)
 
     def clock(self) -> float:
         """Return the time as it was when the run first came here: a part of the history, but no call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,9 @@ PACE = Pace(sleep=lambda _: None, monotonic=lambda: 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """The result of a handler for a batch."""
+    """The result of a handler for a batch; `answer` is the last seq it did, None for all."""
 
-    answer: Any = None
+    answer: int | None = None
     error: Exception | None = None
     effects: tuple[Effect, ...] = ()
 
@@ -45,7 +46,6 @@ class ConsumerPlan:
     terms: DeliveryTerms
     has_retry_queue: bool
     turns: int
-    reader: type[WakeReader] = WakeReader
 
 
 def run_consumer(plan: ConsumerPlan, operation: Operation, sorter: Sorter, recorder: Recorder) -> Any:
@@ -55,7 +55,7 @@ def run_consumer(plan: ConsumerPlan, operation: Operation, sorter: Sorter, recor
     consumer = _wired(plan, sorter, recorder, registration)
     match operation.name:
         case "process":
-            wakes = plan.reader(terms.name, "Cursor", sorter.options.keys).read(operation.argument).wakes
+            wakes = WakeReader(terms.name, "Cursor", sorter.options.keys).read(operation.argument).wakes
             return batch_response(wakes, consumer.process(wakes, _countdown(plan.turns)))
         case "catch_up":
             return consumer.catch_up(operation.queue)
@@ -104,13 +104,8 @@ def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder, registration:
 
 def _countdown(turns: int) -> Callable[[], float]:
     """Return a time that is plenty for so many turns, and then short."""
-    left = [turns + 2]
-
-    def time_left() -> float:
-        left[0] -= 1
-        return 100.0 if left[0] > 0 else 0.0
-
-    return time_left
+    times = itertools.repeat(100.0, turns + 1)
+    return lambda: next(times, 0.0)
 
 
 def read_some(sorter: Sorter, queue: str, name: str) -> int:

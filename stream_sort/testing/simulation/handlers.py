@@ -103,5 +103,4 @@ def done_through(batch: Batch, handled: Handled) -> int:
         return handled.error.last_done
     if handled.error is not None:
         return batch.after
-    is_seq = isinstance(handled.answer, int) and not isinstance(handled.answer, bool)
-    return int(handled.answer) if is_seq else batch.through
+    return batch.through if handled.answer is None else handled.answer

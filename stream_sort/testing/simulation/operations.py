@@ -78,11 +78,10 @@ class Operation:
         """Show an event by the queues of its records."""
         if self.name != "process":
             return self.argument
-        queues = []
-        for record in self.argument["Records"]:
-            body = record.get("dynamodb")
-            queues.append(body["Keys"]["queue"]["S"] if body else json.loads(record["body"])["queue"])
-        return " ".join(queues)
+        return " ".join(
+            record["dynamodb"]["Keys"]["queue"]["S"] if "dynamodb" in record else json.loads(record["body"])["queue"]
+            for record in self.argument["Records"]
+        )
 
 
 def _trim(sorter: Sorter, queue: str, through: int | None) -> int:

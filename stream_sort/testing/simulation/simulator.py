@@ -55,11 +55,9 @@ def simulate_consumers(
 ) -> RunReport:
     """Run one seed with consumers to rest; raises SimulationFailure where an invariant does not hold."""
     rng = Random(seed)  # noqa: S311  # repeatable, not secret
-    plan = plan_with_consumers(rng, seed, variant.reader, fields)
-    if handler is None:
-        return _report(seed, Simulation(plan, variant, rng), variant.command(f"replay {seed} --consumers"), check)
-    simulation = Simulation(plan, variant, rng, OwnHandler(handler))
-    return _report(seed, simulation, f"simulate(handler, start={seed}, seeds=1)", check)
+    plan = plan_with_consumers(rng, seed, fields)
+    command = f"simulate(handler, start={seed}, seeds=1)" if handler else variant.command(f"replay {seed} --consumers")
+    return _report(seed, Simulation(plan, variant, rng, OwnHandler(handler) if handler else None), command, check)
 
 
 def _report(seed: int, simulation: Simulation, command: str, check: Callable[[Given], Any] | None = None) -> RunReport:
@@ -78,10 +76,9 @@ def _check(check: Callable[[Given], Any], given: Given) -> None:
     """Call a user's check: it may raise anything; what is no AssertionError is a mistake in the check itself."""
     try:
         check(given)
-    except AssertionError as error:
-        raise InvariantBroken("your check", str(error) or "failed") from error
     except Exception as error:
-        raise InvariantBroken("your check", f"{type(error).__name__}: {error}") from error
+        kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+        raise InvariantBroken("your check", f"{kind}{error}" or "failed") from error
 
 
 class Simulation:

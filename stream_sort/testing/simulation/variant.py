@@ -49,7 +49,8 @@ class Variant:
         walk = patch.object(advancer, "Walk", self.walk)
         delivery = patch.object(consumer, "Delivery", self.delivery)
         registration = patch.object(consumers, "Registration", self.registration)
-        with walk, delivery, registration, patch.object(operations, "Sweeper", self.sweeper):
+        reader = patch.object(consumers, "WakeReader", self.reader)
+        with walk, delivery, registration, reader, patch.object(operations, "Sweeper", self.sweeper):
             yield
 
 

@@ -84,6 +84,11 @@ def message_of(queue: str, seq: int, body: str = "first") -> dict[str, Any]:
     return {"queue": queue, "seq": seq, "body": body}
 
 
+def put_of(queue: str, seq: int, body: str = "first") -> Operation:
+    """Return a put of one message."""
+    return Operation("put", messages=(message_of(queue, seq, body),))
+
+
 def draw_plan(rng: Random) -> WorkloadPlan:
     """Draw what every seed has: queues, writers and their messages."""
     options = _draw_options(rng)
@@ -137,7 +142,7 @@ def _draw_lane(rng: Random, queue: str, first_seq: int, *, busy: bool) -> list[O
         first = 0.0 if seq == missing else 0.85 if busy else 1.0
         for body, chance in (("first", first), ("first", 0.3 * extras), ("other", 0.1 * extras)):
             if rng.random() < chance:
-                operations.append(Operation("put", messages=(message_of(queue, seq, body),)))
+                operations.append(put_of(queue, seq, body))
     for name, chance in (("skip", 0.4), ("set_policy", 0.3), ("advance", 0.3)):
         if rng.random() < chance * extras:
             operations.append(Operation(name, queue, argument=_argument(rng, name, range(start, end + 1))))

@@ -11,17 +11,17 @@ from stream_sort.consume.context import DeliveryTerms
 from stream_sort.model.policy import GapPolicy
 from stream_sort.testing.simulation.consumers import CONTROL, ConsumerPlan
 from stream_sort.testing.simulation.operations import Operation
-from stream_sort.testing.simulation.workload import ConsumptionPlan, draw_plan, message_of
+from stream_sort.testing.simulation.workload import ConsumptionPlan, draw_plan, message_of, put_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from stream_sort.aws_lambda.wakes import WakeReader
     from stream_sort.testing.simulation.workload import Failing, WorkloadPlan
 
     Fields = Callable[[str, int], dict[str, Any]]
 
 NAMES = ("billing", "search")
+BODIES = ("first", "other")
 # How long a put_many may take, where a call takes some seconds at most.
 SECONDS = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0)
 
@@ -41,12 +41,12 @@ def plan_writers(rng: Random, seed: int) -> WorkloadPlan:
     return plan
 
 
-def plan_with_consumers(rng: Random, seed: int, reader: type[WakeReader], fields: Fields | None = None) -> WorkloadPlan:
+def plan_with_consumers(rng: Random, seed: int, fields: Fields | None = None) -> WorkloadPlan:
     """Draw the plan of a seed with consumers; `fields` gives its messages what a user's handler wants.
 
     The later parts have random numbers of their own, so that they change nothing in other seeds.
     """
-    plan = _with_consumers(rng, replace(draw_plan(rng), trims=False), reader, fields)
+    plan = _with_consumers(rng, replace(draw_plan(rng), trims=False), fields)
     outages = _draw_failing(_part_rng("outages of", seed), plan, plan.consumption.consumers, (0, 0, 1, 2))
     bugs = _add_upkeep(_part_rng("upkeep of", seed), plan)
     return replace(plan, consumption=replace(plan.consumption, outages=outages, bugs=bugs))
@@ -66,12 +66,9 @@ def _with_trims(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
         if not seqs:
             continue
         added = [Operation("trim", queue, argument=rng.choice(seqs)) for _ in range(rng.randint(1, 5))]
-        for name in ("billing", "search")[: rng.choice((0, 1, 1, 2))]:
+        for name in NAMES[: rng.choice((0, 1, 1, 2))]:
             added += [Operation("consume", queue, argument=name) for _ in range(rng.randint(1, 6))]
-        for _ in range(rng.randint(0, 3)):
-            added.append(
-                Operation("put", messages=(message_of(queue, rng.choice(seqs), rng.choice(("first", "other"))),))
-            )
+        added += [put_of(queue, rng.choice(seqs), rng.choice(BODIES)) for _ in range(rng.randint(0, 3))]
         for operation in added:
             _insert_late(rng, plan, operation)
     return replace(plan, reads=True)
@@ -98,7 +95,7 @@ def _with_losses(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
     first = plan.options.first_seq + 1
     seqs = [first + 2 * number for number in range(rng.randint(2, 6))]
     rng.shuffle(seqs)
-    added = [Operation("put", messages=(message_of("lossy", seq),)) for seq in seqs]
+    added = [put_of("lossy", seq) for seq in seqs]
     added.append(Operation("set_policy", "lossy", argument=rng.choice((GapPolicy(1.0), GapPolicy(20.0)))))
     added += [Operation("sweep_all") for _ in range(rng.randint(0, 2))]
     _insert(rng, plan, added)
@@ -114,9 +111,7 @@ def _with_withdrawals(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
         # Rather the high ones: they wait the longest.
         seqs = [max(rng.choice(put), rng.choice(put)) for _ in range(rng.randint(1, 4))]
         added = [Operation("withdraw", queue, argument=seq) for seq in seqs]
-        for _ in range(rng.randint(0, 2)):
-            message = message_of(queue, rng.choice(seqs), rng.choice(("first", "other")))
-            added.append(Operation("put", messages=(message,)))
+        added += [put_of(queue, rng.choice(seqs), rng.choice(BODIES)) for _ in range(rng.randint(0, 2))]
         _insert(rng, plan, added)
     return _with_strays(rng, plan) if rng.random() < 0.7 else plan  # noqa: PLR2004  # a share of the seeds
 
@@ -144,11 +139,9 @@ def _with_a_stray_given_up(rng: Random, plan: WorkloadPlan) -> WorkloadPlan:
     return replace(plan, queues=(*plan.queues, "stray"))
 
 
-def _with_consumers(
-    rng: Random, plan: WorkloadPlan, reader: type[WakeReader], fields: Fields | None = None
-) -> WorkloadPlan:
+def _with_consumers(rng: Random, plan: WorkloadPlan, fields: Fields | None) -> WorkloadPlan:
     """Add consumers, and what is asked of them by hand."""
-    consumers = tuple(_draw_consumer(rng, name, reader) for name in NAMES[: rng.choice((1, 1, 2))])
+    consumers = tuple(_draw_consumer(rng, name) for name in NAMES[: rng.choice((1, 1, 2))])
     for tasks in plan.tasks:
         tasks[:] = [_with_fields(_watching(operation), fields) for operation in tasks]
     for consumer in consumers:
@@ -187,7 +180,7 @@ def _add_upkeep(rng: Random, plan: WorkloadPlan) -> dict[str, int]:
     return {queue: rng.randint(1, 3) for queue in plan.queues if rng.random() < 0.1}  # noqa: PLR2004  # as above
 
 
-def _draw_consumer(rng: Random, name: str, reader: type[WakeReader]) -> ConsumerPlan:
+def _draw_consumer(rng: Random, name: str) -> ConsumerPlan:
     terms = DeliveryTerms(
         name,
         batch_size=rng.choice((1, 2, 3, 100)),
@@ -195,7 +188,7 @@ def _draw_consumer(rng: Random, name: str, reader: type[WakeReader]) -> Consumer
         dead_letters=rng.random() < 0.5,  # noqa: PLR2004  # as often as not
         start=rng.choice(("earliest", "earliest", "latest", "2")),
     )
-    return ConsumerPlan(terms, rng.random() < 0.5, rng.choice((1, 3, 100)), reader)  # noqa: PLR2004  # as above
+    return ConsumerPlan(terms, rng.random() < 0.5, rng.choice((1, 3, 100)))  # noqa: PLR2004  # as above
 
 
 def _watching(operation: Operation) -> Operation:
