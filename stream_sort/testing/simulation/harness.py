@@ -59,36 +59,6 @@ class Harness:
         self._rng = rng
         self._attempts = 0
 
-    def delete_some(self) -> None:
-        """Delete some released messages of a queue, as retention would: not that at the position, and no tombstones."""
-        tables = self.world.tables
-        if not tables.cursors:
-            return
-        queue = self._rng.choice(sorted(tables.cursors))
-        position, slots = tables.cursors[queue].position, tables.queue(queue).slots
-        released = sorted(seq for seq, item in slots.items() if seq < position and not item.is_tombstone)
-        seqs = released[: self._rng.choice((1, len(released)))]
-        if seqs:
-            self.met["trimmed"] += len(seqs)
-            self.world.trim(queue, seqs)
-            self.oracle.trim(queue, seqs)
-            self.trace.add("outside", f"trims {queue!r} {seqs}")
-
-    def lose_a_cursor(self, processes: Sequence[SimulatedProcess]) -> None:
-        """Delete the row of a queue that holds proof of it, unless somebody is just about to make a row for it."""
-        tables = self.world.tables
-        rows = [
-            queue
-            for queue in sorted(tables.cursors)
-            if tables.queue(queue).slots and not any(process.may_create(queue) for process in processes)
-        ]
-        if rows:
-            queue = self._rng.choice(rows)
-            self.met["cursors lost"] += 1
-            del tables.cursors[queue]
-            self.oracle.lost.add(queue)
-            self.trace.add("outside", f"loses the cursor row of {queue!r}")
-
     def process(self, name: str) -> SimulatedProcess:
         """Return a process that remembers nothing."""
         return SimulatedProcess(name, self._program, self.world.clock, rng=self._rng)
@@ -157,6 +127,37 @@ class Harness:
                 self.met[kind.__name__] += any(isinstance(error, kind) for error in errors)
             self.met["operations failed"] += is_retryable
         return attempt.operation if is_retryable else None
+
+    def delete_some(self) -> None:
+        """Delete some released messages of a queue, as retention would: not that at the position, and no tombstones."""
+        tables = self.world.tables
+        if not tables.cursors:
+            return
+        queue = self._rng.choice(sorted(tables.cursors))
+        position, held = tables.cursors[queue].position, tables.queue(queue)
+        released = sorted(seq for seq, item in held.slots.items() if seq < position and not item.is_tombstone)
+        seqs = released[: self._rng.choice((1, len(released)))]
+        if seqs:
+            self.met["trimmed"] += len(seqs)
+            for seq in seqs:
+                held.empty(seq)
+            self.oracle.trim(queue, seqs)
+            self.trace.add("outside", f"trims {queue!r} {seqs}")
+
+    def lose_a_cursor(self, processes: Sequence[SimulatedProcess]) -> None:
+        """Delete the row of a queue that holds proof of it, unless somebody is just about to make a row for it."""
+        tables = self.world.tables
+        rows = [
+            queue
+            for queue in sorted(tables.cursors)
+            if tables.queue(queue).slots and not any(process.may_create(queue) for process in processes)
+        ]
+        if rows:
+            queue = self._rng.choice(rows)
+            self.met["cursors lost"] += 1
+            del tables.cursors[queue]
+            self.oracle.lost.add(queue)
+            self.trace.add("outside", f"loses the cursor row of {queue!r}")
 
     def _guard(self, on: Callable[[Any], None], value: Any) -> None:
         try:

@@ -67,12 +67,6 @@ class World:
         row = self.tables.cursors.get(queue)
         return None if row is None else row.position
 
-    def trim(self, queue: str, seqs: list[int]) -> None:
-        """Delete items as a retention job would."""
-        held = self.tables.queues[queue]
-        for seq in seqs:
-            held.empty(seq)
-
     def settle(self) -> None:
         """Let the index of waiting queues catch up with the rows."""
         self._index = dict(self.tables.cursors)

@@ -162,7 +162,7 @@ class _OverwritingPuts(World):
         if part.key == "items.put":
             message = part.args[0].message
             if message.seq in self.tables.queue(message.queue).slots:
-                self.trim(message.queue, [message.seq])
+                self.tables.queue(message.queue).empty(message.seq)
         return super().apply(part, rng)
 
 
