@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import TableNotFound
 from stream_sort.model.message import clone
-from stream_sort.model.records import Cleared, Cursor, Head, Item, Look, Move, Page
+from stream_sort.model.records import Cleared, Cursor, Item, Look, Page
 from stream_sort.model.table_names import check_table_name
 from stream_sort.ports import Stores
 from stream_sort.stores.memory.control import MemoryControl, MemoryControlStore
-from stream_sort.stores.memory.listings import MemoryCursorListings
+from stream_sort.stores.memory.cursors import MemoryCursorStore, MemoryHeadReader
 from stream_sort.stores.memory.withdrawals import MemoryWithdrawalStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stream_sort.errors import StreamSortError
-    from stream_sort.model.gaps import Gap
     from stream_sort.model.message import Message
-    from stream_sort.model.policy import GapPolicy
     from stream_sort.model.records import Arrival, Tombstones
     from stream_sort.model.withdrawal import Withdrawal
 
@@ -214,96 +212,6 @@ class MemoryItemStore:
         insort(held.seqs, item.seq)
         if seen is not None:
             held.seen[item.seq] = seen
-
-
-class MemoryCursorStore(MemoryCursorListings):
-    """CursorStore in a dict."""
-
-    def get(self, queue: str) -> Cursor | None:
-        """See CursorStore."""
-        return self._tables.cursors.get(queue)
-
-    def create(self, cursor: Cursor) -> Move:
-        """See CursorStore."""
-        with self._tables.lock:
-            row = self._tables.cursors.setdefault(cursor.queue, cursor)
-            return Move(row is cursor, row)
-
-    def move(self, cursor: Cursor, new: int, now: float) -> Move | None:
-        """See CursorStore."""
-        with self._tables.lock:
-            row = self._tables.cursors.get(cursor.queue)
-            if row is None or (row.position, row.withdrawals) != (cursor.position, cursor.withdrawals):
-                return _lost(row)
-            return self._write(replace(row, position=new, moved_at=now))
-
-    def restart(self, cursor: Cursor, first_seq: int) -> Move | None:
-        """See CursorStore."""
-        with self._tables.lock:
-            row = self._tables.cursors.get(cursor.queue)
-            if row is None or _start(row) != _start(cursor):
-                return _lost(row)
-            return self._write(replace(row, position=first_seq - 1, first_seq=first_seq))
-
-    def set_waiting(self, cursor: Cursor, since: float | None) -> bool:
-        """See CursorStore."""
-        with self._tables.lock:
-            row = self._tables.cursors.get(cursor.queue)
-            if row is None or (row.position, row.last_mark) != (cursor.position, cursor.last_mark):
-                return False
-            return self._write(replace(row, waiting_since=since, gap=None if since is None else row.gap)).won
-
-    def note_gap(self, cursor: Cursor, gap: Gap | None) -> bool:
-        """See CursorStore."""
-        with self._tables.lock:
-            row = self._tables.cursors.get(cursor.queue)
-            if row is None or (row.position, row.last_mark) != (cursor.position, cursor.last_mark):
-                return False
-            return self._write(replace(row, gap=gap)).won
-
-    def set_policy(self, queue: str, policy: GapPolicy | None) -> bool:
-        """See CursorStore."""
-        with self._tables.lock:
-            row = self._tables.cursors.get(queue)
-            return row is not None and self._write(replace(row, policy=policy)).won
-
-    def nudge(self, queue: str, now: float) -> bool:
-        """See CursorStore."""
-        with self._tables.lock:
-            row = self._tables.cursors.get(queue)
-            return row is not None and self._write(replace(row, nudges=row.nudges + 1, nudged_at=now)).won
-
-    def set_floor(self, queue: str, floor: int) -> Move | None:
-        """See CursorStore."""
-        with self._tables.lock:
-            row = self._tables.cursors.get(queue)
-            if row is None or row.position < floor or (row.floor is not None and row.floor >= floor):
-                return _lost(row)
-            return self._write(replace(row, floor=floor))
-
-    def _write(self, row: Cursor) -> Move:
-        self._tables.cursors[row.queue] = row
-        return Move(won=True, cursor=row)
-
-
-class MemoryHeadReader:
-    """HeadReader in a dict."""
-
-    def __init__(self, tables: MemoryTables) -> None:
-        self._tables = tables
-
-    def peek(self, queue: str, seq: int) -> Head:
-        """See HeadReader."""
-        with self._tables.lock:
-            return Head(self._tables.cursors.get(queue), seq in self._tables.queue(queue).slots)
-
-
-def _start(row: Cursor) -> tuple[int, int, float | None]:
-    return row.position, row.first_seq, row.last_mark
-
-
-def _lost(row: Cursor | None) -> Move | None:
-    return None if row is None else Move(won=False, cursor=row)
 
 
 def _copy(item: Item) -> Item:

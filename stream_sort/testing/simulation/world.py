@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import HandlerProblem
-from stream_sort.stores.memory.tables import MemoryCursorStore, MemoryTables
+from stream_sort.stores.memory.cursors import MemoryCursorStore
+from stream_sort.stores.memory.tables import MemoryTables
 from stream_sort.testing.simulation.calls import RefusedEffects
 from stream_sort.testing.simulation.consumers import CONTROL
 

@@ -12,7 +12,8 @@ from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.raw_pages import RawPage, RawPages
 from stream_sort.stores.dynamodb.values import encode
 from stream_sort.stores.memory.archive_marks import MemoryArchiveMarks
-from stream_sort.stores.memory.tables import MemoryCursorStore, MemoryItemStore
+from stream_sort.stores.memory.cursors import MemoryCursorStore
+from stream_sort.stores.memory.tables import MemoryItemStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
