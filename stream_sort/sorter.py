@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from stream_sort.insight.sources import Sources
     from stream_sort.intake.window import Window
-    from stream_sort.model.records import Item
+    from stream_sort.model.slots import Entry
     from stream_sort.model.withdrawal import Withdrawal
     from stream_sort.ports import Clock, ControlStore, Stores
 
@@ -257,10 +257,10 @@ class Sorter:
             raise InvalidInput(f"limit is {limit}; it must be at least 1")
         return self._inspector.late(self._queues.known(queue), limit)
 
-    def slot(self, queue: str, seq: int) -> Item | None:
+    def slot(self, queue: str, seq: int) -> Entry | None:
         """What is stored at a seq, released or not: a message, or a tombstone and perhaps a late message; or None."""
-        found = self._stores.items.page(check_queue(queue), check_seq(seq) - 1, seq, 1).items
-        return found[0] if found else None
+        found = self._stores.items.holding(check_queue(queue), check_seq(seq))
+        return None if found is None else found.at(seq)
 
     def skip(self, queue: str, seqs: int | Iterable[int], reason: str = "skipped by hand") -> Skip:
         """Give up on those of `seqs` that are missing: put tombstones into their slots, then advance.

@@ -116,15 +116,9 @@ class Office:
     def lose_item(self, seq: int, queue: str = "q") -> Any:
         """Take an item away; returns what puts it back."""
         held = self.sorter.stores.items._tables.queues[queue]  # type: ignore[attr-defined]
-        item = held.slots.pop(seq)
-        held.seqs.remove(seq)
-
-        def put_back() -> None:
-            held.slots[seq] = item
-            held.seqs.append(seq)
-            held.seqs.sort()
-
-        return put_back
+        slot = held.slots[seq]
+        held.empty(seq)
+        return lambda: held.fill(slot)
 
 
 def wake(consumer: OrderedConsumer, *queues: str, position: int | None = None) -> list[Served]:

@@ -14,6 +14,7 @@ from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import InvalidInput, NotWithdrawn
 from stream_sort.insight.rows import Choice, cursor_rows, require_known
 from stream_sort.insight.wording import counted, moment, named_seqs
+from stream_sort.model.slots import expand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,13 +123,13 @@ def _stored(items: ItemStore, queue: str, ranges: list[range]) -> Iterator[int]:
         after, more = part.start - 1, True
         while more and after < part.stop - 1:
             page = items.page(queue, after, part.stop - 1, 1_000)
-            for item in page.items:
+            for entry in expand(page.slots):
                 count += 1
-                yield item.seq
+                yield entry.seq
             if count > MOST:
                 raise InvalidInput(f"{named_seqs(ranges)}: more than {MOST:,} are stored there, which are no strays")
             more = page.more
-            after = page.items[-1].seq if page.items else after
+            after = page.slots[-1].last if page.slots else after
 
 
 def _taking_out(sorter: Sorter, queue: str, wanted: list[int]) -> str:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.model.records import CLOCKS_DIFFER
+from stream_sort.model.slots import expand
 
 if TYPE_CHECKING:
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry
     from stream_sort.ports import ItemStore
 
 PAGE = 1_000
@@ -44,10 +46,10 @@ class Arrivals:
         low, high, proved = cursor.start, cursor.position, cursor.start
         while low < high:
             middle = (low + high + 1) // 2
-            found = self.items.page(cursor.queue, middle - 1, high, 1).items
-            if found and _is_before(found[0], time):
-                seen = self.items.look(cursor.queue, found[0].seq - 1, 1).seen
-                proved, low = max((proved, *seen)), found[0].seq
+            found = self.items.page(cursor.queue, middle - 1, high, 1).slots
+            if found and _is_before(found[0].entries[0], time):
+                seen = self.items.look(cursor.queue, found[0].first - 1, 1).seen
+                proved, low = max((proved, *seen)), found[0].first
             else:
                 high = middle - 1
         return min(proved, cursor.position)
@@ -55,15 +57,15 @@ class Arrivals:
     def _walk(self, cursor: Cursor, after: int, time: float) -> int:
         """Go on from a seq to the first message that arrived at or after a time, as far as a few pages reach."""
         for _ in range(MOST_PAGES):
-            found = self.items.page(cursor.queue, after, cursor.position, PAGE).items
-            for item in found:
-                if item.seq != after + 1 or not _is_before(item, time):
+            found = self.items.page(cursor.queue, after, cursor.position, PAGE).slots
+            for entry in expand(found):
+                if entry.seq != after + 1 or not _is_before(entry, time):
                     return after
-                after = item.seq
+                after = entry.seq
             if not found or after >= cursor.position:
                 break
         return after
 
 
-def _is_before(item: Item, time: float) -> bool:
-    return item.arrived_at is not None and item.arrived_at < time
+def _is_before(entry: Entry, time: float) -> bool:
+    return entry.arrived_at is not None and entry.arrived_at < time

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stream_sort.model.chunks import ChunkSize
     from stream_sort.model.consumption import Checkpoint
     from stream_sort.model.precaution import Shift
-    from stream_sort.model.records import Item
+    from stream_sort.model.slots import Entry
 
 
 class CrashGuard:
@@ -59,7 +59,7 @@ class CrashGuard:
             return False
         return parked.attempts >= self._desk.terms.max_attempts
 
-    def take(self, row: Checkpoint, first: Item, seqs: tuple[int, ...], attempts: int) -> bool:
+    def take(self, row: Checkpoint, first: Entry, seqs: tuple[int, ...], attempts: int) -> bool:
         """Take a precaution where one is due; False if somebody else got on instead.
 
         `attempts` are those of the first message so far. What is noted is what they are if this process dies, too: a
@@ -112,7 +112,7 @@ class CrashGuard:
         """Whether nobody tries a message by itself without a note: it has only one attempt, or has failed before."""
         return self._desk.terms.max_attempts == 1 or attempts > 0
 
-    def _came_at(self, row: Checkpoint, first: Item) -> float:
+    def _came_at(self, row: Checkpoint, first: Entry) -> float:
         """When the first message that is due was stored: it was the one that its queue waited for.
 
         Of an item that others wrote nothing is known; then the cursor tells, unless it runs ahead.

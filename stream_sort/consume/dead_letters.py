@@ -84,10 +84,10 @@ class DeadLetterTries:
 
     def _batch(self, letter: DeadLetter) -> Batch:
         queue, seq = letter.queue, letter.seq
-        items = self.desk.queues.items.page(queue, seq - 1, seq, 1).items
-        if not items:
+        slot = self.desk.queues.items.holding(queue, seq)
+        if slot is None:
             raise self._missing(letter)
-        return Batch(queue, seq - 1, seq, (items[0].document,), (seq,), letter.attempts + 1)
+        return Batch(queue, seq - 1, seq, (slot.at(seq).document,), (seq,), letter.attempts + 1)
 
     def _missing(self, letter: DeadLetter) -> StreamSortError:
         """Name why a dead letter has no message: another run redrove it, and then it was trimmed; or it is a loss."""

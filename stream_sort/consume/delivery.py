@@ -34,14 +34,16 @@ from stream_sort.model.chunks import ChunkSize
 from stream_sort.model.consumption import Served, is_blameless
 from stream_sort.model.ordering import run_through
 from stream_sort.model.precaution import Shift, ended, is_in_hand
+from stream_sort.model.slots import expand
 from stream_sort.ports.time_limit import time_limit
+from stream_sort.release.slot_reads import read_slots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stream_sort.consume.context import ConsumerContext
     from stream_sort.model.consumption import Checkpoint, Wake
-    from stream_sort.model.records import Item
+    from stream_sort.model.slots import Entry
 
 # How many steps of an advance, each a read or a move of up to a thousand seqs, one turn makes.
 STEPS_A_TURN = 20
@@ -234,22 +236,22 @@ class Delivery:
         if not chunk:
             return self._start_over()
         through = chunk[-1].seq
-        messages = [item for item in chunk if not item.is_tombstone]
+        messages = [entry for entry in chunk if not entry.is_tombstone]
         if not messages:
             # What failed behind them keeps its attempts.
             is_behind = row.parked is not None and row.parked.seq > through
             self._place.commit(through, parked=row.parked if is_behind else None)
             return self._place.goes_on
-        seqs = tuple(item.seq for item in messages)
+        seqs = tuple(entry.seq for entry in messages)
         attempts = self._parking.attempts(row, seqs[0])
         if not self._caution.take(row, chunk[0], seqs, attempts):
             return self._start_over()
-        documents = tuple(item.document for item in messages)
+        documents = tuple(entry.document for entry in messages)
         attempt = attempts + 1 if len(seqs) == 1 else 1
         replayed = row.is_replay(through)
         return self._settle(Batch(row.queue, row.seq, through, documents, seqs, attempt, replayed=replayed))
 
-    def _read(self, row: Checkpoint) -> Sequence[Item]:
+    def _read(self, row: Checkpoint) -> Sequence[Entry]:
         """Return the next chunk, whole: a hole in a released range is never passed over. Empty if overtaken.
 
         It has messages that the consumer has had before a reset, or others, never both.
@@ -257,11 +259,11 @@ class Delivery:
         after, position, border = row.seq, self._place.position, row.border()
         if border is not None:
             position = min(position, border)
-        items = self._desk.queues.items.page(self._wake.queue, after, position, self._chunk.size).items
-        end = run_through(after, [item.seq for item in items])
+        slots = read_slots(self._desk.queues.items, self._wake.queue, after, position, self._chunk.size).slots
+        end = min(run_through(after, [slot.seqs for slot in slots]), position, after + self._chunk.size)
         if end == after:
-            self._check_hole(row, range(after + 1, items[0].seq if items else position + 1))
-        return items[: end - after]
+            self._check_hole(row, range(after + 1, slots[0].first if slots else position + 1))
+        return list(expand(slots, after, end))
 
     def _check_hole(self, row: Checkpoint, missing: range) -> None:
         """Raise what is wrong where items are missing, unless another run moved on since the checkpoint was read.

@@ -148,6 +148,6 @@ def _came_at(items: ItemStore, row: Cursor, seq: int) -> float:
 
     The cursor tells when it moved, where the item does not: others wrote it, or it is gone.
     """
-    found = items.page(row.queue, seq - 1, seq, 1).items
-    arrived = found[0].arrived_at if found else None
+    found = items.holding(row.queue, seq)
+    arrived = None if found is None else found.at(seq).arrived_at
     return arrived if arrived is not None else row.moved_at or 0.0

@@ -10,6 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.errors import OtherKeys, StoreMisconfigured, StreamSortError
+from stream_sort.model.ordering import run_through
+from stream_sort.model.slots import expand
 from stream_sort.release.gap_age import UNDER_WAY
 from stream_sort.release.queue_errors import tried
 
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from stream_sort.insight.sources import Sources
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry
     from stream_sort.ports import ItemStore
 
 Job = TypeVar("Job")
@@ -65,20 +68,14 @@ def _settled(items: ItemStore, now: float, row: Cursor) -> Settled | None:
 
 def _look(items: ItemStore, now: float, row: Cursor) -> Settled | None:
     page = items.arrivals(row.queue, row.position, SLOTS)
-    end = row.position
-    beyond: list[Item] = []
-    for item in page.items:
-        # What follows the position without a gap was released since the row was read, or is about to be.
-        if not beyond and item.seq == end + 1:
-            end = item.seq
-        else:
-            beyond.append(item)
-    times = [_arrived(item, now) for item in beyond if not item.is_tombstone]
+    # What follows the position without a gap was released since the row was read, or is about to be.
+    end = run_through(row.position, (slot.seqs for slot in page.slots))
+    times = [_arrived(entry, now) for entry in expand(page.slots, end) if not entry.is_tombstone]
     if times:
         return Settled(min(times))
     return None if page.more else Settled()
 
 
-def _arrived(item: Item, now: float) -> float:
+def _arrived(entry: Entry, now: float) -> float:
     """Return when a message arrived; one without a time, or far ahead of now, arrived now, as for a sweep."""
-    return now if item.arrived_at is None or item.arrived_at > now + UNDER_WAY else item.arrived_at
+    return now if entry.arrived_at is None or entry.arrived_at > now + UNDER_WAY else entry.arrived_at

@@ -257,7 +257,7 @@ def _may_be_opened(sources: Sources, state: QueueState) -> bool:
         return False
     if state.position >= state.first_seq or state.first_seq != sources.first_seq:
         return False
-    return sources.items.look(state.queue, MIN_SEQ - 1, 1).seqs == (state.gaps[0].stop,)
+    return [seqs.start for seqs in sources.items.look(state.queue, MIN_SEQ - 1, 1).slots] == [state.gaps[0].stop]
 
 
 def _since(then: float, now: float) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-class Slot(NamedTuple):
+class TimedSeq(NamedTuple):
     """A stored seq and when it arrived, or was skipped."""
 
     seq: int
@@ -42,18 +42,18 @@ class History:
 
     queue: str
     position: int
-    slots: tuple[Slot, ...]
+    slots: tuple[TimedSeq, ...]
     untimed: int = 0
 
     @property
-    def waiting(self) -> list[Slot]:
+    def waiting(self) -> list[TimedSeq]:
         """Return those that are stored but not released."""
         return [slot for slot in self.slots if slot.seq > self.position]
 
     @property
-    def released(self) -> list[Slot]:
+    def released(self) -> list[TimedSeq]:
         """Return the released ones, each with the time of its release: it and all before it had arrived."""
-        found: list[Slot] = []
+        found: list[TimedSeq] = []
         for slot in self.slots:
             if slot.seq <= self.position:
                 found.append(slot._replace(at=max(slot.at, found[-1].at) if found else slot.at))
@@ -66,7 +66,7 @@ class History:
 
     def _open(self) -> Iterator[ReportGap]:
         """Yield those beyond which a message is there: nobody waits for what is missing before a skip alone."""
-        known = [Slot(self.position, 0.0), *self.waiting]
+        known = [TimedSeq(self.position, 0.0), *self.waiting]
         since = float("inf")
         for high, low in pairwise(reversed(known)):
             since = since if high.skipped else min(since, high.at)
@@ -94,7 +94,7 @@ def _meet(before: ReportGap, gap: ReportGap, apart: float) -> bool:
     return before.end is None or gap.begin <= before.end + apart
 
 
-def _closed(slots: Sequence[Slot]) -> Iterator[ReportGap]:
+def _closed(slots: Sequence[TimedSeq]) -> Iterator[ReportGap]:
     """Neighbours that were missing since the same moment are one gap; what was skipped always is one."""
     gap: ReportGap | None = None
     earliest: float | None = None
@@ -112,7 +112,7 @@ def _closed(slots: Sequence[Slot]) -> Iterator[ReportGap]:
         yield gap
 
 
-def _missing_since(slot: Slot, earliest: float | None) -> float | None:
+def _missing_since(slot: TimedSeq, earliest: float | None) -> float | None:
     """Return when the first message beyond a slot came, if before it; a skip that none waited for has no length."""
     if earliest is not None and earliest < slot.at:
         return earliest

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from stream_sort.model.gaps import length
+from stream_sort.model.gaps import length, runs_of
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 from stream_sort.model.ordering import gaps_between
 from stream_sort.model.outcomes import LateMessage, QueueState
 from stream_sort.model.policy import MAX_GAP
+from stream_sort.model.slots import expand
 from stream_sort.release.gap_age import head_gap
 
 if TYPE_CHECKING:
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 
     from stream_sort.model.gaps import Gap
     from stream_sort.model.policy import GapPolicy
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry
     from stream_sort.ports import ItemStore
 
 PAGE = 1_000
@@ -30,35 +33,31 @@ class Inspector:
     items: ItemStore
     first_seq: int = 0
 
-    def stored_after(self, queue: str, position: int) -> Iterator[int]:
-        """Yield all stored seqs after a position, ascending."""
+    def filled_after(self, queue: str, position: int) -> Iterator[range]:
+        """Yield the seqs that each slot after a position fills, ascending."""
         more = True
         while more:
             look = self.items.look(queue, position, PAGE)
-            yield from look.seqs
+            yield from look.slots
             more = look.more
-            position = look.seqs[-1] if look.seqs else position
+            position = look.slots[-1].stop - 1 if look.slots else position
 
     def gaps(self, queue: str, position: int) -> list[range]:
         """Return all gaps after a position."""
-        return list(gaps_between(position, self.stored_after(queue, position)))
+        return list(gaps_between(position, self.filled_after(queue, position)))
 
     def explain(self, cursor: Cursor, policy: GapPolicy, limit: int, now: float) -> QueueState:
         """Return the state of a queue, from at most `limit` slots beyond the position and as many at its end."""
         queue, position = cursor.queue, cursor.position
-        ahead: list[int] = []
-        for seq in self.stored_after(queue, position):
-            if len(ahead) == limit:
-                break
-            ahead.append(seq)
+        ahead = list(islice(chain.from_iterable(self.filled_after(queue, position)), limit))
         highest = self.items.highest(queue)
         if highest is not None and highest <= cursor.start:
             # Trimmed but for the proof that there was a row.
             highest = None
         all_seen = not ahead or highest is None or ahead[-1] >= highest
         tombstones, all_searched = self._tombstones(cursor, limit)
-        head = head_gap(self.items, cursor, now) if any(gaps_between(position, ahead)) else None
-        tombs = {item.seq for item in tombstones}
+        head = head_gap(self.items, cursor, now) if any(gaps_between(position, runs_of(ahead))) else None
+        tombs = {entry.seq for entry in tombstones}
         end = 0 if head is None else _after_last_message(ahead, tombs) if all_seen else len(ahead)
         ahead, in_advance = _parted(position, ahead, end)
         return QueueState(
@@ -66,7 +65,7 @@ class Inspector:
             position=position,
             first_seq=cursor.first_seq,
             highest_stored=highest,
-            gaps=list(gaps_between(position, ahead)),
+            gaps=list(gaps_between(position, runs_of(ahead))),
             stored_beyond=len(ahead),
             waiting_since=None if head is None else head.since,
             policy=policy,
@@ -81,13 +80,12 @@ class Inspector:
 
     def late(self, cursor: Cursor, limit: int) -> list[LateMessage]:
         """Return the late messages among the highest `limit` slots, lowest seq first; those that a trim kept, too."""
-        return _late(self.items.tombstones(cursor.queue, limit).items)
+        return _late(list(expand(self.items.tombstones(cursor.queue, limit).slots)))
 
-    def _tombstones(self, cursor: Cursor, limit: int) -> tuple[list[Item], bool]:
+    def _tombstones(self, cursor: Cursor, limit: int) -> tuple[list[Entry], bool]:
         """Return the highest first, as far as they are not trimmed; and whether all slots were searched."""
         searched = self.items.tombstones(cursor.queue, limit)
-        kept = [item for item in searched.items if cursor.floor is None or item.seq > cursor.floor]
-        return kept, not searched.more
+        return list(expand(searched.slots, cursor.floor)), not searched.more
 
     def _remedy(self, cursor: Cursor, policy: GapPolicy, ahead: list[int], head: Gap | None) -> str:
         queue, following = cursor.queue, cursor.position + 1
@@ -98,18 +96,20 @@ class Inspector:
         gap = range(following, ahead[0])
         if head is not None and length(head.seqs) > MAX_GAP:
             # There may be tombstones before the gap that holds up what waits.
-            gap = next((one for one in gaps_between(cursor.position, ahead) if length(one) > MAX_GAP), head.seqs)
+            gap = next(
+                (one for one in gaps_between(cursor.position, runs_of(ahead)) if length(one) > MAX_GAP), head.seqs
+            )
         if length(gap) <= MAX_GAP:
             return _advice(queue, gap, policy)
-        behind = self.items.arrivals(queue, gap.stop - 1, 1).items
-        return _stray(queue, gap, policy, is_skipped=bool(behind) and behind[0].is_tombstone)
+        behind = next(expand(self.items.arrivals(queue, gap.stop - 1, 1).slots), None)
+        return _stray(queue, gap, policy, is_skipped=behind is not None and behind.is_tombstone)
 
     def _below(self, cursor: Cursor) -> str:
         """Say that messages are stored before the start of the queue: written past us, or just before it was opened."""
         look = self.items.look(cursor.queue, MIN_SEQ - 1, 1)
-        if not look.seqs or look.seqs[0] >= cursor.first_seq:
+        if not look.slots or look.slots[0].start >= cursor.first_seq:
             return ""
-        lowest = look.seqs[0]
+        lowest = look.slots[0].start
         told = f"; seq {lowest} is stored before the start of the queue at {cursor.first_seq} and is never released"
         if cursor.position < cursor.first_seq == self.first_seq:
             told += f", unless open({cursor.queue!r}, first_seq={lowest}) lets the queue start there"
@@ -128,10 +128,8 @@ def _parted(position: int, ahead: list[int], end: int) -> tuple[list[int], list[
     return ahead[:end], ahead[end:]
 
 
-def _late(tombstones: Sequence[Item]) -> list[LateMessage]:
-    return [
-        LateMessage(item.seq, item.late, item.skipped or "") for item in reversed(tombstones) if item.late is not None
-    ]
+def _late(tombstones: Sequence[Entry]) -> list[LateMessage]:
+    return [LateMessage(one.seq, one.late, one.skipped or "") for one in reversed(tombstones) if one.late is not None]
 
 
 def _advice(queue: str, gap: range, policy: GapPolicy) -> str:

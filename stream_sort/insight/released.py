@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stream_sort.insight.wording import counted, named_seqs
 from stream_sort.model.gaps import runs_of
 from stream_sort.model.outcomes import Skip
+from stream_sort.model.slots import expand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,8 +40,8 @@ def released_by(items: ItemStore, done: Advance) -> Released:
     after, tombstones = done.old, 0
     while after < done.new:
         page = items.arrivals(done.queue, after, min(PAGE, done.new - after))
-        tombstones += sum(item.is_tombstone for item in page.items if item.seq <= done.new)
-        after = page.items[-1].seq if page.items else done.new
+        tombstones += sum(entry.is_tombstone for entry in expand(page.slots, through=done.new))
+        after = page.slots[-1].last if page.slots else done.new
     return Released(max(0, done.released - tombstones))
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import MissingItems, Trimmed
 from stream_sort.model.message import check_seq
+from stream_sort.model.slots import expand
+from stream_sort.release.slot_reads import read_slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,12 +54,12 @@ class ReleasedRange:
     def _messages(self) -> Iterator[dict[str, Any]]:
         queue, after, through = self.queue, self.after, self.through
         while after < through:
-            page = self.queues.items.page(queue, after, through, PAGE)
-            for item in page.items:
-                if item.seq != after + 1:
-                    raise MissingItems(queue, [range(after + 1, item.seq)])
-                after = item.seq
-                if not item.is_tombstone:
-                    yield item.document
+            page = read_slots(self.queues.items, queue, after, through, PAGE)
+            for entry in expand(page.slots, after, through):
+                if entry.seq != after + 1:
+                    raise MissingItems(queue, [range(after + 1, entry.seq)])
+                after = entry.seq
+                if not entry.is_tombstone:
+                    yield entry.document
             if not page.more and after < through:
                 raise MissingItems(queue, [range(after + 1, through + 1)])

@@ -8,20 +8,23 @@ they wait.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from stream_sort.insight.history import History, ReportGap, Slot, merged
+from stream_sort.insight.history import History, ReportGap, TimedSeq, merged
 from stream_sort.insight.overview import look
 from stream_sort.insight.rows import Choice, chosen_rows
 from stream_sort.insight.traffic import TrafficCounts, period_of, walk_queues
 from stream_sort.model.message import MAX_SEQ
+from stream_sort.model.slots import expand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stream_sort.insight.overview import Overview, QueueLine
     from stream_sort.insight.sources import Sources
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry
 
 # The clocks of writers may be ahead of ours by as much.
 SKEW = 60.0
@@ -156,20 +159,21 @@ def _history(sources: Sources, line: QueueLine, bounds: ReportBounds, now: float
         *_items(sources, line.queue, range(line.position + 1, MAX_SEQ + 1), bounds.messages),
     ]
     slots = tuple(
-        Slot(seq, min(at, now), skipped) for seq, at, skipped in items if at is not None and 0 <= at <= now + SKEW
+        TimedSeq(seq, min(at, now), skipped) for seq, at, skipped in items if at is not None and 0 <= at <= now + SKEW
     )
     return History(line.queue, line.position, slots, len(items) - len(slots))
 
 
 def _items(sources: Sources, queue: str, seqs: range, limit: int) -> Iterator[tuple[int, float | None, bool]]:
-    """Read what matters of the first items of a range; the messages themselves are let go of page by page."""
+    """Read what matters of the first seqs of a range; the messages themselves are let go of page by page."""
     after, through, more = seqs.start - 1, seqs.stop - 1, True
     while more and limit > 0 and after < through:
         page = sources.items.page(queue, after, through, limit)
-        yield from map(_times_of, page.items)
-        more, limit = page.more, limit - len(page.items)
-        after = page.items[-1].seq if page.items else through
+        found = list(islice(expand(page.slots, after, through), limit))
+        yield from map(_times_of, found)
+        more, limit = page.more, limit - len(found)
+        after = found[-1].seq if found else through
 
 
-def _times_of(item: Item) -> tuple[int, float | None, bool]:
-    return item.seq, item.arrived_at, item.is_tombstone
+def _times_of(entry: Entry) -> tuple[int, float | None, bool]:
+    return entry.seq, entry.arrived_at, entry.is_tombstone

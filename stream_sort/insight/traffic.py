@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from stream_sort.insight.history import History, Slot
+from stream_sort.insight.history import History, TimedSeq
 from stream_sort.model.message import MAX_SEQ
 from stream_sort.model.records import CLOCKS_DIFFER
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stream_sort.concurrency import InFlight
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry
     from stream_sort.ports import ItemStore
 
 BINS = 48
@@ -49,7 +50,7 @@ class QueueWalk:
         self._begin, self._end = begin, end
         self._below = MAX_SEQ + 1
         self._at_the_bottom = False
-        self._slots: list[Slot] = []
+        self._slots: list[TimedSeq] = []
         self._untimed = 0
         # What each slot proves that was read above it: (-seen, when it arrived).
         self._proofs: list[tuple[int, float]] = []
@@ -83,9 +84,10 @@ class QueueWalk:
         """Read one page more."""
         page = items.arrivals_below(self.row.queue, self._below, PAGE if self.pages else FIRST_PAGE)
         self.pages += 1
-        for item in page.items:
-            self._take(item)
-            self._below = item.seq
+        for slot in page.slots:
+            for entry in reversed(slot.entries):
+                self._take(entry, slot.seen)
+            self._below = slot.first
         self._at_the_bottom = not page.more
         if self._at_the_bottom and self.row.floor is None:
             self.unread_before = -math.inf
@@ -94,16 +96,16 @@ class QueueWalk:
         while self._proofs and -self._proofs[0][0] >= highest_unread:
             self.unread_before = min(self.unread_before, heappop(self._proofs)[1])
 
-    def _take(self, item: Item) -> None:
-        at, is_released = item.arrived_at, item.seq <= self.row.position
+    def _take(self, entry: Entry, seen: int | None) -> None:
+        at, is_released = entry.arrived_at, entry.seq <= self.row.position
         if at is None or not 0 <= at <= self._end + CLOCKS_DIFFER:
             self._untimed += 1
             return
-        if item.seen is not None:
-            heappush(self._proofs, (-item.seen, at))
+        if seen is not None:
+            heappush(self._proofs, (-seen, at))
         # What is released was there when the period ended, by whatever clock; the rest may have come since.
         if is_released or at <= self._end:
-            self._slots.append(Slot(item.seq, min(at, self._end), item.is_tombstone))
+            self._slots.append(TimedSeq(entry.seq, min(at, self._end), entry.is_tombstone))
 
 
 def walk_queues(

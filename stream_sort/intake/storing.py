@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from stream_sort.concurrency import InFlight
-    from stream_sort.model.records import Item
+    from stream_sort.model.slots import Entry
     from stream_sort.ports import Clock, CursorStore, ItemStore
     from stream_sort.release.time_budget import CallTime
 
-    Slot = tuple[str, int]
-    Answered = Item | StreamSortError | None
+    Place = tuple[str, int]
+    Answered = Entry | StreamSortError | None
 
 Job = TypeVar("Job")
 
@@ -155,7 +155,7 @@ class Intake:
     def _store(self, window: Window, messages: Mapping[int, Message], time: CallTime, size: int) -> None:
         """Store messages in parts; a queue that fails goes last from then on, and is left once it failed in two."""
         arrivals = self._arrivals(window, messages)
-        answers: dict[Slot, Answered] = {}
+        answers: dict[Place, Answered] = {}
         failing = FailingQueues()
         for slots in _parts(sorted(arrivals, key=lambda slot: self.hints.is_failing(slot[0])), size):
             answers |= self._store_part(slots, arrivals, failing, time)
@@ -167,9 +167,9 @@ class Intake:
             self.hints.note_failing(queue)
         self._note_outcomes(window, messages, arrivals, answers, time)
 
-    def _arrivals(self, window: Window, messages: Mapping[int, Message]) -> dict[Slot, Arrival]:
+    def _arrivals(self, window: Window, messages: Mapping[int, Message]) -> dict[Place, Arrival]:
         """Return what is to be stored, and note the outcome of what is not."""
-        arrivals: dict[Slot, Arrival] = {}
+        arrivals: dict[Place, Arrival] = {}
         for index, message in messages.items():
             arrival = tried(message.queue, partial(self._arrival, message, window.hints[message.queue]))
             if isinstance(arrival, StreamSortError):
@@ -179,8 +179,8 @@ class Intake:
         return arrivals
 
     def _store_part(
-        self, slots: Sequence[Slot], arrivals: Mapping[Slot, Arrival], failing: FailingQueues, time: CallTime
-    ) -> dict[Slot, Answered]:
+        self, slots: Sequence[Place], arrivals: Mapping[Place, Arrival], failing: FailingQueues, time: CallTime
+    ) -> dict[Place, Answered]:
         if time.is_over():
             return {slot: out_of_time(slot[0]) for slot in slots}
         left_out = failing.left_out(slots)
@@ -188,7 +188,7 @@ class Intake:
         failing.note(tried_now)
         return left_out | tried_now
 
-    def _put(self, slots: Sequence[Slot], arrivals: Mapping[Slot, Arrival]) -> dict[Slot, Answered]:
+    def _put(self, slots: Sequence[Place], arrivals: Mapping[Place, Arrival]) -> dict[Place, Answered]:
         try:
             answers = self.items.put_many([arrivals[slot] for slot in slots], self.clock())
         except HOPELESS as error:
@@ -202,8 +202,8 @@ class Intake:
         self,
         window: Window,
         messages: Mapping[int, Message],
-        arrivals: Mapping[Slot, Arrival],
-        answers: Mapping[Slot, Answered],
+        arrivals: Mapping[Place, Arrival],
+        answers: Mapping[Place, Answered],
         time: CallTime,
     ) -> None:
         stuck: dict[str, StreamSortError] = {}
@@ -257,7 +257,7 @@ class Intake:
             window.messages[index] = message
             window.size += message.size
 
-    def _outcome(self, message: Message, first: Arrival, answer: Item | StreamSortError | None) -> Outcome:
+    def _outcome(self, message: Message, first: Arrival, answer: Entry | StreamSortError | None) -> Outcome:
         """The outcome of a message whose slot was tried by `first`: itself, or its twin in the window."""
         if isinstance(answer, StreamSortError):
             return answer
@@ -266,7 +266,7 @@ class Intake:
             return Status.DUPLICATE if same else Status.CONFLICT
         return tried(message.queue, lambda: self._judge(replace(first, message=message), answer))
 
-    def _judge(self, arrival: Arrival, there: Item | None) -> Status:
+    def _judge(self, arrival: Arrival, there: Entry | None) -> Status:
         message = arrival.message
         while there is not None and _is_to_keep(there):
             # A slot that was emptied in between is tried as any other.
@@ -283,6 +283,6 @@ def _parts(jobs: Sequence[Job], size: int) -> Iterator[Sequence[Job]]:
     return (jobs[start : start + size] for start in range(0, len(jobs), max(1, size)))
 
 
-def _is_to_keep(there: Item | StreamSortError | None) -> bool:
+def _is_to_keep(there: Entry | StreamSortError | None) -> bool:
     """Whether a slot holds a tombstone and no late message beside it: the next one is kept there."""
     return not isinstance(there, StreamSortError | None) and there.is_tombstone and there.late is None

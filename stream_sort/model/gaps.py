@@ -65,13 +65,18 @@ def stray_of(gaps: Iterable[range]) -> int | None:
 
 def runs_of(seqs: Iterable[int]) -> list[range]:
     """Return the runs of contiguous seqs in some that ascend."""
-    runs: list[range] = []
-    for seq in seqs:
-        if runs and runs[-1].stop == seq:
-            runs[-1] = range(runs[-1].start, seq + 1)
+    return joined(range(seq, seq + 1) for seq in seqs)
+
+
+def joined(runs: Iterable[range]) -> list[range]:
+    """Return ascending runs with those made one that follow each other without a gap."""
+    whole: list[range] = []
+    for run in runs:
+        if whole and whole[-1].stop == run.start:
+            whole[-1] = range(whole[-1].start, run.stop)
         else:
-            runs.append(range(seq, seq + 1))
-    return runs
+            whole.append(run)
+    return whole
 
 
 def rest_of(seqs: range, taken: list[range]) -> list[range]:

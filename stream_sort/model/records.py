@@ -1,8 +1,9 @@
-"""What stands in the tables, as values: a cursor, an item, and what a look at them showed."""
+"""What is read from and written to the tables, as values: a cursor row, an arrival, a page. Slots have their module."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from stream_sort.model.gaps import Gap
     from stream_sort.model.message import Message
     from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.slots import Slot
 
 # The tables keep times in milliseconds.
 MARK_STEP = 0.001
@@ -115,29 +117,8 @@ class Tombstones:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One slot of the items table: a message, or a tombstone with perhaps a late message beside it.
-
-    `seen` is what it is for an Arrival; it is shown by `arrivals_below` only.
-    """
-
-    queue: str
-    seq: int
-    document: dict[str, Any] = field(default_factory=dict)
-    arrived_at: float | None = None
-    skipped: str | None = None
-    late: dict[str, Any] | None = None
-    seen: int | None = None
-
-    @property
-    def is_tombstone(self) -> bool:
-        """Whether the slot was skipped, so that it counts as present but is never delivered."""
-        return self.skipped is not None
-
-
-@dataclass(frozen=True, slots=True)
 class Cleared:
-    """What became of the lowest slots of a range, up to `through`: how many were emptied, and which were kept."""
+    """The result of clearing the lowest slots of a range, up to `through`: how many seqs went, and which were kept."""
 
     emptied: int
     kept: tuple[int, ...]
@@ -162,14 +143,19 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Ascending seqs found beyond a position; without `more`, nothing follows the last one.
+    """The seqs that each slot beyond a position fills, ascending; without `more`, nothing follows the last one.
 
     `seen` are the positions that their writers found, those that saw the queue's cursor row.
     """
 
-    seqs: tuple[int, ...]
+    slots: tuple[range, ...]
     more: bool
     seen: tuple[int, ...] = ()
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """Return all seqs that are filled, one by one."""
+        return tuple(chain.from_iterable(self.slots))
 
     @property
     def cursor_seen(self) -> bool:
@@ -179,9 +165,9 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Items in order; without `more`, nothing follows them in the range that was asked for."""
+    """Slots in order; without `more`, nothing follows them in the range that was asked for."""
 
-    items: tuple[Item, ...]
+    slots: tuple[Slot, ...]
     more: bool
 
 

@@ -9,20 +9,24 @@ if TYPE_CHECKING:
 
     from stream_sort.errors import StreamSortError
     from stream_sort.model.message import Message
-    from stream_sort.model.records import Arrival, Cleared, Item, Look, Page, Tombstones
+    from stream_sort.model.records import Arrival, Cleared, Look, Page, Tombstones
+    from stream_sort.model.slots import Entry, Slot
 
 
 class ItemStore(Protocol):
-    """The items table: one slot for each (queue, seq), written once."""
+    """The items table: slots that are written once. Each begins at its key and fills the seqs `first` to `last`.
 
-    def put(self, arrival: Arrival, now: float) -> Item | None:
+    A `limit` counts slots.
+    """
+
+    def put(self, arrival: Arrival, now: float) -> Entry | None:
         """Store a message if its slot is empty.
 
         1. None: it is stored, durably, as it is, with the time it arrived.
-        2. Otherwise the item that was there first, unchanged.
+        2. Otherwise the entry that was there first, unchanged.
         """
 
-    def put_many(self, arrivals: Sequence[Arrival], now: float) -> list[Item | StreamSortError | None]:
+    def put_many(self, arrivals: Sequence[Arrival], now: float) -> list[Entry | StreamSortError | None]:
         """Store messages with distinct slots; one answer for each, in order.
 
         3. Each answer is that of `put`, or the error that kept this one message from being stored.
@@ -35,27 +39,26 @@ class ItemStore(Protocol):
         5. Only into empty slots; answers the seqs that got one.
         """
 
-    def keep_late(self, message: Message, now: float) -> Item | None:
+    def keep_late(self, message: Message, now: float) -> Entry | None:
         """Keep a message beside the tombstone in its slot.
 
-        6. Only if none is kept there yet; answers the slot as it stands, tombstone included, None if it is empty.
+        6. Only if none is kept there yet; answers the entry as it stands, None if the slot is empty.
         """
 
     def look(self, queue: str, after: int, limit: int) -> Look:
-        """Show which seqs after `after` are taken, tombstones included.
+        """Show which seqs are filled by the slots that begin after `after`, tombstones included.
 
-        7. Ascending, at most `limit`, nothing left out between them; reads every write that was
+        7. Ascending, at most `limit` slots, nothing left out between them; reads every write that was
            answered before the call.
         8. Empty only if nothing is stored after `after`.
         9. `seen` holds what the messages, and the tombstones, were stored with as `seen`.
         """
 
     def page(self, queue: str, after: int, through: int, limit: int) -> Page:
-        """Read items of `(after, through]`.
+        """Read the slots that begin in `(after, through]`.
 
         10. Ascending, nothing left out between them, as current as `look`; empty and not `more` only
-            if nothing is stored in the range. It ends before an item that cannot be read; RowDamaged if that comes
-            first.
+            if none begins in the range. It ends before a slot that cannot be read; RowDamaged if that comes first.
         """
 
     def highest(self, queue: str) -> int | None:
@@ -73,7 +76,8 @@ class ItemStore(Protocol):
     def delete(self, queue: str, after: int, through: int, limit: int) -> int:
         """Empty the lowest slots of `(after, through]`, tombstones included.
 
-        13. At most `limit`, and none outside the range; answers how many, 0 only if the range is empty.
+        13. At most `limit`, and none that fills a seq outside the range; answers how many seqs went, 0 only if there is
+            no such slot.
         """
 
     def take_back(self, queue: str, seq: int) -> bool:
@@ -86,8 +90,8 @@ class ItemStore(Protocol):
     def clear(self, queue: str, after: int, through: int, limit: int) -> Cleared:
         """Empty the lowest slots of `(after, through]`, tombstones included, but for those with late messages.
 
-        15. At most `limit`, and none outside the range; a late message is kept, even if it comes meanwhile. It goes as
-            far as it says: what is not kept up to there is gone.
+        15. At most `limit`, and none that fills a seq outside the range; a late message is kept, even if it comes
+            meanwhile. It goes as far as it says: what is not kept up to there is gone.
         """
 
     def arrivals(self, queue: str, after: int, limit: int) -> Page:
@@ -104,7 +108,13 @@ class ItemStore(Protocol):
         """
 
     def taken(self, slots: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Return those of many slots, each a queue and a seq, that hold a message or a tombstone.
+        """Return those of many places, each a queue and a seq, at which a slot begins.
 
         18. Each as current as `look`; a hundred for one request.
+        """
+
+    def holding(self, queue: str, seq: int) -> Slot | None:
+        """Return the slot that fills a seq, wherever it begins.
+
+        19. As current as `look`, for one request; None only if no slot fills it.
         """

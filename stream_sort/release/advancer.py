@@ -193,7 +193,7 @@ class Walk:
         """Create the row of a queue that has none, unless it was lost; True when there is nothing to do."""
         position = self.cursor.position
         look = look_for_proof(self._service.items, self.queue)
-        if look.more and not look.cursor_seen and look.seqs[-1] <= position:
+        if look.more and not look.cursor_seen and look.slots[-1].stop - 1 <= position:
             # All of these were written past us and lie before the start: what can be released comes behind them.
             look = self._service.items.look(self.queue, position, self._first_page)
         if look.cursor_seen:
@@ -201,7 +201,8 @@ class Walk:
             if self._read_row():
                 return False
             raise CursorLost(self.queue)
-        end = run_end(position, {*self._filled, *look.seqs}, self._limits.max_advance)
+        filled = sorted([*look.slots, *(range(seq, seq + 1) for seq in self._filled)], key=lambda seqs: seqs.start)
+        end = run_through(position, filled, self._limits.max_advance)
         self._note_beyond(end, look)
         if end == position and self._beyond is None:
             return True
@@ -228,7 +229,7 @@ class Walk:
         end = after
         while (room := self._limits.max_advance - (end - self.cursor.position)) > 0:
             look = self._service.items.look(self.queue, end, min(self._page, room))
-            end = run_through(end, look.seqs)
+            end = run_through(end, look.slots, room)
             self._note_beyond(end, look)
             if not look.more or self._beyond is not None:
                 break
@@ -236,7 +237,7 @@ class Walk:
         return end
 
     def _note_beyond(self, end: int, look: Look) -> None:
-        self._beyond = next((seq for seq in look.seqs if seq > end), None)
+        self._beyond = next((seqs.start for seqs in look.slots if seqs.start > end), None)
         self._must_look = False
 
     def _move(self, end: int) -> None:

@@ -16,7 +16,8 @@ from stream_sort.model.policy import MAX_GAP
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry, Slot
     from stream_sort.ports import ItemStore
 
 PAGE = 1_000
@@ -87,40 +88,41 @@ class GapWalk:
 
         That message is in the run behind the last gap of its list. Holds no more than one page and the gaps in it.
         """
-        for item in self._slots():
-            if self._searched >= SEARCH and item.seq > self._measured_through():
+        for slot in self._slots():
+            if self._searched >= SEARCH and slot.first > self._measured_through():
                 if not (noted := self._due_as_noted()):
                     self.is_whole = False
                     return
                 yield noted
-            if not self._pass(item.seq):
+            if not self._pass(slot.seqs):
                 self.is_whole = False
                 break
-            if not item.is_tombstone:
-                yield from self._take(item)
+            for entry in slot.entries:
+                if not entry.is_tombstone:
+                    yield from self._take(entry)
         if noted := self._due_as_noted():
             yield noted
 
-    def _slots(self) -> Iterator[Item]:
+    def _slots(self) -> Iterator[Slot]:
         """Go through what is stored beyond the position, a page at a time, while there is time."""
         more, after = True, self._cursor.position
         while more:
             page = self._items.arrivals(self._cursor.queue, after, PAGE)
-            for item in page.items:
-                after = item.seq
-                yield item
+            for slot in page.slots:
+                after = slot.last
+                yield slot
             more = page.more
             if more and self.is_over is not None and self.is_over():
                 self.is_whole = False
                 return
 
-    def _pass(self, seq: int) -> bool:
-        """Note the gap before a slot; False if the walk ends there."""
-        gap = range(self._end + 1, seq)
+    def _pass(self, seqs: range) -> bool:
+        """Note the gap before a slot that fills these seqs; False if the walk ends there."""
+        gap = range(self._end + 1, seqs.start)
         is_long = length(gap) > self._max_gap
         if is_long and self._blocked is None and any(one.oldest < math.inf for one in self._open):
             return False
-        self._end = seq
+        self._end = seqs.stop - 1
         if not gap or self._blocked is not None:
             return True
         if is_long:
@@ -130,11 +132,11 @@ class GapWalk:
             self._open.append(_OpenGap(gap))
         return True
 
-    def _take(self, item: Item) -> Iterator[list[Gap]]:
+    def _take(self, message: Entry) -> Iterator[list[Gap]]:
         self._searched += 1
         if not self._open:
             return
-        arrived = _arrival(item, self._now)
+        arrived = _arrival(message, self._now)
         last = self._open[-1]
         last.oldest = min(last.oldest, arrived)
         if self._blocked is None and self._is_due(arrived):
@@ -201,17 +203,17 @@ def measured_on(items: ItemStore, cursor: Cursor, gap: Gap, now: float, max_gap:
         return gap
     since, end = gap.since, gap.through
     page = items.arrivals(cursor.queue, end, PAGE)
-    for item in page.items:
-        if item.seq - end - 1 > max_gap >= length(gap.seqs):
+    for slot in page.slots:
+        if slot.first - end - 1 > max_gap >= length(gap.seqs):
             # What lies beyond counts for that gap, and not for this one, until somebody splits it: look again.
             return replace(gap, since=since, through=end)
-        end = item.seq
-        since = since if item.is_tombstone else min(since, _arrival(item, now))
+        end = slot.last
+        since = min([since, *(_arrival(entry, now) for entry in slot.entries if not entry.is_tombstone)])
     return replace(gap, since=since, through=end if page.more else None)
 
 
-def _arrival(item: Item, now: float) -> float:
-    arrived = item.arrived_at
+def _arrival(message: Entry, now: float) -> float:
+    arrived = message.arrived_at
     return now if arrived is None or arrived > now + UNDER_WAY else arrived
 
 

@@ -40,9 +40,9 @@ class Opener:
             cursors.set_waiting(at, -at.next_mark(self.queues.clock()))
             return self.queues.row(queue)
         look = self.queues.items.look(queue, MIN_SEQ - 1, 1)
-        if look.seqs and look.seqs[0] < first_seq:
+        if look.slots and look.slots[0].start < first_seq:
             self.queues.reach(queue)
-            raise QueueExists(queue, at.position, at.first_seq, stored=look.seqs[0])
+            raise QueueExists(queue, at.position, at.first_seq, stored=look.slots[0].start)
         if row is None:
             return cursors.create(Cursor(queue, first_seq - 1, first_seq)).cursor
         move = cursors.restart(row, first_seq)

@@ -66,7 +66,7 @@ class SlotDecoder:
         self._saw_bytes = False
 
     def batch(self, items: Sequence[WireItem]) -> pa.RecordBatch:
-        """One row for each item, in order; a tombstone has a reason and no message.
+        """Return one row for each entry of each slot, in order; a tombstone has a reason and no message.
 
         What others wrote between two seqs (1.5) is no slot, and left out, as everywhere.
         """
@@ -77,7 +77,7 @@ class SlotDecoder:
             raise self._out_of_bounds(items) from None
 
     def _batch(self, items: Sequence[WireItem]) -> pa.RecordBatch:
-        queues, seqs, items = self._places(items)
+        queues, seqs, items = self._entries(items)
         reasons = [item[tables.SKIPPED]["S"] if tables.SKIPPED in item else None for item in items]
         texts = [self._text(item) if reason is None else None for item, reason in zip(items, reasons, strict=True)]
         times = [int(item[tables.ARRIVED_AT]["N"]) if tables.ARRIVED_AT in item else None for item in items]
@@ -109,7 +109,8 @@ class SlotDecoder:
                 return StoreError(f"the item in queue {queue!r} at {seq} is at no seq; delete it, and mend its writer")
         return StoreError("an item holds a number that is out of bounds; who wrote it?")
 
-    def _places(self, items: Sequence[WireItem]) -> tuple[list[str], list[int], Sequence[WireItem]]:
+    def _entries(self, items: Sequence[WireItem]) -> tuple[list[str], list[int], Sequence[WireItem]]:
+        """Return the queue, the seq and the content of each entry; nothing else here knows how many an item has."""
         keys = self._keys
         try:
             return [item[keys.queue]["S"] for item in items], [int(item[keys.seq]["N"]) for item in items], items

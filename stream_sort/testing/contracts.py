@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stream_sort.model.message import Message
-from stream_sort.model.records import Arrival, Cleared, Item
+from stream_sort.model.records import Arrival, Cleared
+from stream_sort.model.slots import Entry, Slot, expand
 from stream_sort.testing.contract_examples import EVERY_TYPE, NOW, arrival, message, tombstones
 from stream_sort.testing.cursor_contract import CursorStoreContract, HeadReaderContract
 
@@ -32,18 +33,19 @@ class ItemStoreContract:
 
     def test_1_a_message_is_stored_as_it_is_with_its_time(self, stores: Stores) -> None:
         assert stores.items.put(arrival("q", 3, **EVERY_TYPE), NOW) is None
-        (item,) = stores.items.page("q", 2, 3, 10).items
+        (slot,) = stores.items.page("q", 2, 3, 10).slots
+        item = slot.at(3)
         expected = {"queue": "q", "seq": 3, **EVERY_TYPE}
         assert item.document == expected
         assert repr(sorted(item.document.items())) == repr(sorted(expected.items()))
-        assert (item.queue, item.seq, item.arrived_at, item.skipped) == ("q", 3, NOW, None)
+        assert (slot.queue, item.seq, item.arrived_at, item.skipped) == ("q", 3, NOW, None)
 
     def test_2_a_taken_slot_answers_the_first_message_and_keeps_it(self, stores: Stores) -> None:
         stores.items.put(arrival("q", 1, body="first"), NOW)
         there = stores.items.put(arrival("q", 1, body="second"), NOW + 1)
         assert there is not None
         assert there.document["body"] == "first"
-        (item,) = stores.items.page("q", 0, 1, 10).items
+        (item,) = expand(stores.items.page("q", 0, 1, 10).slots)
         assert (item.document["body"], item.arrived_at) == ("first", NOW)
 
     def test_3_many_puts_answer_as_single_ones_in_order(self, stores: Stores) -> None:
@@ -55,11 +57,11 @@ class ItemStoreContract:
         assert not any(isinstance(answer, Exception) for answer in answers)
         assert getattr(taken[30], "document", None) == {"queue": "q", "seq": 30, "body": "first"}
         assert getattr(taken[31], "skipped", None) == "gone"
-        assert len(stores.items.page("q", -1, 59, 100).items) == 60
+        assert len(stores.items.page("q", -1, 59, 100).slots) == 60
 
     def test_3_many_puts_store_values_as_single_ones(self, stores: Stores) -> None:
         stores.items.put_many([arrival("q", seq, **EVERY_TYPE) for seq in range(3)], NOW)
-        for item in stores.items.page("q", -1, 2, 10).items:
+        for item in expand(stores.items.page("q", -1, 2, 10).slots):
             assert repr(sorted(item.document.items())) == repr(
                 sorted({"queue": "q", "seq": item.seq, **EVERY_TYPE}.items())
             )
@@ -68,13 +70,13 @@ class ItemStoreContract:
         too_large = Arrival(Message("q", 1, {"queue": "q", "seq": 1, "body": "x" * 420_000}, 10), None)
         answers = stores.items.put_many([arrival("q", 0), too_large, arrival("q", 2)], NOW)
         assert (answers[0], answers[2]) == (None, None)
-        assert {0, 2} <= {item.seq for item in stores.items.page("q", -1, 2, 10).items}
+        assert {0, 2} <= {item.seq for item in expand(stores.items.page("q", -1, 2, 10).slots)}
 
     def test_5_tombstones_go_into_empty_slots_only(self, stores: Stores) -> None:
         stores.items.put(arrival("q", 1, body="here"), NOW)
         assert stores.items.skip(tombstones("q", [0, 1, 2], "lost"), NOW) == (0, 2)
         assert stores.items.skip(tombstones("q", [0, 1, 2], "again"), NOW) == ()
-        items = stores.items.page("q", -1, 2, 10).items
+        items = list(expand(stores.items.page("q", -1, 2, 10).slots))
         assert [item.skipped for item in items] == ["lost", None, "lost"]
         assert items[1].document["body"] == "here"
 
@@ -128,10 +130,10 @@ class ItemStoreContract:
         after, more = 1, True
         while more:
             page = stores.items.page("q", after, 8, 3)
-            got += [item.seq for item in page.items]
+            got += [item.seq for item in expand(page.slots)]
             after, more = got[-1], page.more
         assert got == list(range(2, 9))
-        assert stores.items.page("q", 20, 30, 5).items == ()
+        assert stores.items.page("q", 20, 30, 5).slots == ()
 
     def test_11_the_highest_seq_counts_tombstones_too(self, stores: Stores) -> None:
         assert stores.items.highest("q") is None
@@ -143,9 +145,9 @@ class ItemStoreContract:
         stores.items.put_many([arrival("q", seq) for seq in range(0, 10, 2)], NOW)
         stores.items.skip(tombstones("q", [1, 7], "lost"), NOW)
         whole = stores.items.tombstones("q", 100)
-        assert ([item.seq for item in whole.items], whole.more) == ([7, 1], False)
+        assert ([slot.first for slot in whole.slots], whole.more) == ([7, 1], False)
         end = stores.items.tombstones("q", 3)
-        assert ([item.seq for item in end.items], end.more) == ([7], True)
+        assert ([slot.first for slot in end.slots], end.more) == ([7], True)
 
     def test_13_the_lowest_slots_of_a_range_are_emptied_and_no_other(self, stores: Stores) -> None:
         stores.items.put_many([arrival("q", seq, seen=-1) for seq in range(70)], NOW)
@@ -173,7 +175,7 @@ class ItemStoreContract:
         assert stores.items.clear("q", 31, 54, 30) == Cleared(23, (), 54)
         assert stores.items.look("q", -1, 100).seqs == (0, 1, 11, *range(55, 60))
         assert stores.items.clear("q", 1, 54, 30) == Cleared(0, (11,), 54)
-        assert stores.items.page("q", 10, 11, 1).items[0].late == {"queue": "q", "seq": 11, "body": "late"}
+        assert stores.items.page("q", 10, 11, 1).slots[0].at(11).late == {"queue": "q", "seq": 11, "body": "late"}
         assert stores.items.clear("q", 11, 54, 30) == Cleared(0, (), 54)
 
     def test_16_arrivals_show_times_and_tombstones_and_no_documents(self, stores: Stores) -> None:
@@ -183,11 +185,14 @@ class ItemStoreContract:
         stores.items.put(arrival("q", 4, body="x"), NOW + 2)
         stores.items.put(arrival("other", 2), NOW)
         first = stores.items.arrivals("q", 0, 2)
-        assert first.items == (Item("q", 1, arrived_at=NOW), Item("q", 3, arrived_at=NOW + 1, skipped="lost"))
+        assert first.slots == (
+            Slot("q", (Entry(1, arrived_at=NOW),)),
+            Slot("q", (Entry(3, arrived_at=NOW + 1, skipped="lost"),)),
+        )
         assert first.more
         rest = stores.items.arrivals("q", 3, 2)
-        assert (rest.items, rest.more) == ((Item("q", 4, arrived_at=NOW + 2),), False)
-        assert stores.items.arrivals("q", 4, 2).items == ()
+        assert (rest.slots, rest.more) == ((Slot("q", (Entry(4, arrived_at=NOW + 2),)),), False)
+        assert stores.items.arrivals("q", 4, 2).slots == ()
 
     def test_17_arrivals_below_show_the_highest_first_and_what_was_seen(self, stores: Stores) -> None:
         stores.items.put(arrival("q", 1, **EVERY_TYPE), NOW)
@@ -195,14 +200,14 @@ class ItemStoreContract:
         stores.items.put(arrival("q", 2**63 - 1, seen=0, body="x"), NOW + 2)
         stores.items.put(arrival("other", 2), NOW)
         first = stores.items.arrivals_below("q", 2**63, 2)
-        assert first.items == (
-            Item("q", 2**63 - 1, arrived_at=NOW + 2, seen=0),
-            Item("q", 3, arrived_at=NOW + 1, skipped="lost", seen=1),
+        assert first.slots == (
+            Slot("q", (Entry(2**63 - 1, arrived_at=NOW + 2),), seen=0),
+            Slot("q", (Entry(3, arrived_at=NOW + 1, skipped="lost"),), seen=1),
         )
         assert first.more
         rest = stores.items.arrivals_below("q", 3, 2)
-        assert (rest.items, rest.more) == ((Item("q", 1, arrived_at=NOW),), False)
-        assert stores.items.arrivals_below("q", 1, 2).items == ()
+        assert (rest.slots, rest.more) == ((Slot("q", (Entry(1, arrived_at=NOW),)),), False)
+        assert stores.items.arrivals_below("q", 1, 2).slots == ()
 
     def test_18_of_many_slots_those_are_told_that_are_taken(self, stores: Stores) -> None:
         for number in range(0, 230, 2):
@@ -212,3 +217,15 @@ class ItemStoreContract:
         told = stores.items.taken([*asked, *asked])
         assert told == {("skipped", 3), *((f"q{number}", 7) for number in range(0, 230, 2))}
         assert stores.items.taken([]) == set()
+
+    def test_19_the_slot_that_fills_a_seq_is_found_and_no_other(self, stores: Stores) -> None:
+        stores.items.put(arrival("q", 3, **EVERY_TYPE), NOW)
+        stores.items.skip(tombstones("q", [5], "lost"), NOW)
+        found, lost = stores.items.holding("q", 3), stores.items.holding("q", 5)
+        assert found is not None
+        assert (found.first, found.last, found.at(3).arrived_at) == (3, 3, NOW)
+        assert repr(found.at(3)) == repr(next(expand(stores.items.page("q", 2, 3, 1).slots)))
+        assert lost is not None
+        assert lost.at(5).skipped == "lost"
+        assert [stores.items.holding("q", seq) for seq in (2, 4, 6)] == [None, None, None]
+        assert stores.items.holding("nowhere", 3) is None

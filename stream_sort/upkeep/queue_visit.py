@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.model.gaps import Gap, GapEvent, GapEventKind, length, rest_of, runs_of
 from stream_sort.model.records import Tombstones
+from stream_sort.model.slots import expand
 from stream_sort.release.gap_age import PAGE, GapWalk, measured_on
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from stream_sort.errors import StreamSortError
     from stream_sort.model.outcomes import Advance
     from stream_sort.model.policy import GapPolicy
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry
     from stream_sort.release.advancer import Reach
     from stream_sort.release.queues import Queues
 
@@ -197,21 +199,18 @@ class QueueVisit:
         return [self._event(GapEventKind.GIVEN_UP, replace(gap, seqs=seqs)) for seqs in runs_of(self._filled(gap))]
 
     def _filled(self, gap: Gap, most_pages: float = math.inf) -> Iterator[int]:
-        slots = self._slots(gap.seqs, most_pages)
-        return (slot.seq for slot in slots if (slot.skipped or "").startswith(REASON))
+        entries = self._entries(gap.seqs, most_pages)
+        return (entry.seq for entry in entries if (entry.skipped or "").startswith(REASON))
 
-    def _slots(self, seqs: range, most_pages: float) -> Iterator[Item]:
-        """Read slots, so many pages at most; where that is not all of them, only while there is time."""
+    def _entries(self, seqs: range, most_pages: float) -> Iterator[Entry]:
+        """Read what fills some seqs, so many pages at most; where that is not all of them, only while there is time."""
         after, more, pages = seqs.start - 1, True, count()
         while more and after < seqs.stop - 1:
             if next(pages) >= most_pages or (most_pages < math.inf and self._is_short()):
                 return
             page = self._items.arrivals(self.queue, after, min(PAGE, seqs.stop - 1 - after))
-            for slot in page.items:
-                if slot.seq >= seqs.stop:
-                    return
-                yield slot
-                after = slot.seq
+            yield from expand(page.slots, through=seqs.stop - 1)
+            after = page.slots[-1].last if page.slots else after
             more = page.more
 
     def _wait(self, cursor: Cursor, policy: GapPolicy, gap: Gap | None) -> bool:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import CursorLost, InvalidInput, MissingItems, QueueNotFound
 from stream_sort.model.consumption import EARLIEST, LATEST
+from stream_sort.model.gaps import joined
 from stream_sort.model.message import MIN_SEQ
 from stream_sort.model.records import Cursor
+from stream_sort.model.slots import expand
 
 if TYPE_CHECKING:
     from stream_sort.model.policy import GapPolicy
@@ -141,9 +143,9 @@ class Recoverer:
         after, more = MIN_SEQ - 1, True
         while more and after < before - 1:
             page = self.queues.items.page(queue, after, before - 1, PAGE)
-            if any(item.late is None for item in page.items):
+            if any(entry.late is None for entry in expand(page.slots)):
                 return True
-            after, more = page.items[-1].seq if page.items else after, page.more
+            after, more = page.slots[-1].last if page.slots else after, page.more
         return False
 
     def _stored(self, queue: str) -> _Stored:
@@ -152,12 +154,10 @@ class Recoverer:
         after, more = MIN_SEQ - 1, True
         while more:
             look = self.queues.items.look(queue, after, PAGE)
-            for seq in look.seqs:
-                run = runs.pop() if runs and runs[-1].stop == seq else range(seq, seq)
-                runs.append(range(run.start, seq + 1))
+            runs[-1:] = joined([*runs[-1:], *look.slots])
             found = seen.union(look.seen)
             seen = {min(found), max(found)} if found else seen
-            after, more = look.seqs[-1] if look.seqs else after, look.more
+            after, more = look.slots[-1].stop - 1 if look.slots else after, look.more
         return _Stored(runs, min(seen), max(seen))
 
 

@@ -33,7 +33,7 @@ class Trimmer:
     control: ControlStore | None
 
     def trim(self, queue: str, through: int) -> int:
-        """Delete messages up to `through`, late ones, too, but for the one at the position; returns how many slots."""
+        """Delete messages up to `through`, late ones, too, but for the one at the position; returns how many seqs."""
         row = self._row(queue, through)
         if through < row.first_seq:
             return 0

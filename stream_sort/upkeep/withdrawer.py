@@ -17,7 +17,8 @@ from stream_sort.release.lost_cursor import find_row
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry
     from stream_sort.ports import Clock, ItemStore, WithdrawalStore
     from stream_sort.release.advancer import Advancer
 
@@ -103,17 +104,17 @@ class Withdrawer:
             # Not their documents: one that cannot be read is stored all the same.
             page = self.items.arrivals_below(queue, lowest, PAGE)
             more = page.more
-            for item in page.items:
-                if item.seq != lowest - 1 or item.seq <= position:
+            for slot in page.slots:
+                if slot.last != lowest - 1 or slot.first <= position:
                     more = False
                     break
-                lowest = item.seq
-                skipped = lowest if item.is_tombstone else skipped
+                lowest = slot.first
+                skipped = lowest if slot.at(lowest).is_tombstone else skipped
         return lowest, skipped if lowest > position + 1 else None
 
-    def _slot(self, queue: str, seq: int) -> Item | None:
-        found = self.items.page(queue, seq - 1, seq, 1).items
-        return found[0] if found else None
+    def _slot(self, queue: str, seq: int) -> Entry | None:
+        found = self.items.holding(queue, seq)
+        return None if found is None else found.at(seq)
 
     def _row(self, queue: str) -> Cursor:
         row = find_row(self.items, self.advancer.cursors, queue)

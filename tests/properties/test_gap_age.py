@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from stream_sort import NotWithdrawn, StreamSorter, Sweeper
 from stream_sort.testing.clock import MovableClock
+from tests.unit.queues import forget_arrival
 
 if TYPE_CHECKING:
     from stream_sort.upkeep.sweeper import Sweep
@@ -54,8 +54,7 @@ class Model:
             self.sorter.put({"queue": "q", "seq": seq})
         self.slots.setdefault(seq, None if name == "skip" else self.clock())
         if name == "untimed" and is_new:
-            stored = self.sorter.stores.items._tables.queue("q").slots  # type: ignore[attr-defined]
-            stored[seq] = replace(stored[seq], arrived_at=None)
+            forget_arrival(self.sorter, seq)
             self.untimed.add(seq)
 
     def withdraw(self, seq: int) -> None:

@@ -25,7 +25,7 @@ from tests.unit.queues import beside, message, tables_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stream_sort.model.records import Item
+    from stream_sort.model.slots import Entry
 
 SEQS = st.integers(0, 12)
 STARTS = {"first": "earliest", "last": "latest", "fourth": "4"}
@@ -103,15 +103,14 @@ class World:
     def delete(self, seq: int) -> None:
         """Delete a slot past us."""
         there = tables_of(self.sorter).queues["q"]
-        del there.slots[seq]
-        there.seqs.remove(seq)
+        there.empty(seq)
 
     def owed(self, name: str) -> list[list[int]]:
         """What a consumer got; without the first, if that was trimmed, and is still there as the queue's proof."""
         return [self.got[name], self.got[name][1:]] if self.trimmed else [self.got[name]]
 
-    def stored(self) -> dict[int, Item]:
-        return dict(sorted(tables_of(self.sorter).queues["q"].slots.items()))
+    def stored(self) -> dict[int, Entry]:
+        return dict(sorted(tables_of(self.sorter).queues["q"].entries().items()))
 
     def seen(self) -> set[int]:
         """The positions that writers found."""

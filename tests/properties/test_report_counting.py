@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stream_sort import StreamSorter
 from stream_sort.insight import traffic
 from stream_sort.insight.traffic import BINS, TrafficCounts, walk_queues
+from stream_sort.model.slots import expand
 from stream_sort.testing.clock import MovableClock
 
 PAUSES = st.sampled_from([0.0, 1.0, 30.0, 100.0, 1_000.0])
@@ -51,8 +52,8 @@ class Past:
         before = {queue: self.position(queue) for queue in "abc"}
         act()
         for queue, old in before.items():
-            found = self.sorter.stores.items.page(queue, old, self.position(queue), 100).items
-            self.released += [self.clock() for item in found if not item.is_tombstone]
+            found = self.sorter.stores.items.page(queue, old, self.position(queue), 100).slots
+            self.released += [self.clock() for entry in expand(found) if not entry.is_tombstone]
 
     def position(self, queue: str) -> int:
         return self.sorter.position(queue)

@@ -54,7 +54,7 @@ def test_another_pair_of_tables_gets_messages_tombstones_and_first_seqs(
         assert target.position(queue) == sorter.position(queue)
         assert list(target.read(queue)) == list(sorter.read(queue))
     assert target.gaps("late") == []
-    assert target.stores.items.page("late", 1_000, 1_002, 10).items[0].skipped == "given up"
+    assert target.stores.items.page("late", 1_000, 1_002, 10).slots[0].entries[0].skipped == "given up"
     assert next(target.read("late"))["value"] == 1.0
     assert "finished before" in backfill(to_table(access, target, tmp_path / "ledger"), spark).text()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort import StreamSorter
@@ -26,3 +27,9 @@ def beside(sorter: StreamSorter, **options: Any) -> StreamSorter:
     tables.queues, tables.cursors, tables.controls = there.queues, there.cursors, there.controls
     tables.withdrawn = there.withdrawn
     return other
+
+
+def forget_arrival(sorter: Any, seq: int, queue: str = "q") -> None:
+    """Make a slot one that others wrote: it has no time of arrival."""
+    slots = sorter.stores.items._tables.queue(queue).slots  # type: ignore[attr-defined]
+    slots[seq] = replace(slots[seq], entries=(replace(slots[seq].at(seq), arrived_at=None),))

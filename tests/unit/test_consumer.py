@@ -107,9 +107,8 @@ def test_i8_what_a_dead_writer_left_behind_the_position_is_released_and_delivere
     office.put(0)
     stored = StreamSorter.in_memory()
     stored.put_many([{"queue": "q", "seq": seq} for seq in range(3)])
-    held = stored.stores.items.page("q", 0, 2, 5).items
-    for item in held:
-        office.sorter.stores.items._fill(item, None)  # type: ignore[attr-defined]
+    for slot in stored.stores.items.page("q", 0, 2, 5).slots:
+        office.sorter.stores.items._tables.queues["q"].fill(slot)  # type: ignore[attr-defined]
     wake(consumer)
     assert (clerk.seqs(), office.sorter.position("q")) == ([0, 1, 2], 2)
 

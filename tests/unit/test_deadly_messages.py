@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +20,7 @@ from stream_sort.model.precaution import (
 from stream_sort.model.records import CLOCKS_DIFFER
 from stream_sort.sorter import Sorter
 from tests.consumers import Clerk, Office, ends, fail_twice, wake
+from tests.unit.queues import forget_arrival, tables_of
 
 if TYPE_CHECKING:
     from stream_sort.model.consumption import Served
@@ -320,8 +320,8 @@ def test_of_items_that_others_wrote_the_cursor_tells_how_long_they_are_due(
     dies(consumer)
     office.clock.move(RUN)
     office.put(*came_late)
-    slots = office.sorter.stores.items._tables.queues["q"].slots  # type: ignore[attr-defined]
-    slots |= {seq: replace(item, arrived_at=None) for seq, item in slots.items()}
+    for seq in tables_of(office.sorter).queues["q"].slots:
+        forget_arrival(office.sorter, seq)
     dies(consumer)
     assert (parked(office) is not None) == is_noted
 

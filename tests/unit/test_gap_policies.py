@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from stream_sort import GapPolicy, NotWithdrawn, Status, StreamSorter, Sweeper
 from stream_sort.model.message import MAX_SEQ
 from stream_sort.testing.clock import MovableClock
-from tests.unit.queues import beside
+from tests.unit.queues import beside, forget_arrival
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -205,12 +204,6 @@ def test_a_message_that_arrives_while_a_slow_sweep_is_under_way_makes_no_gap_old
     assert skipped(sorter) == []
     clock.move(1)
     assert skipped(sorter) == [range(2)]
-
-
-def forget_arrival(sorter: StreamSorter, seq: int) -> None:
-    """As if others had written it."""
-    slots = sorter.stores.items._tables.queue("q").slots  # type: ignore[attr-defined]
-    slots[seq] = replace(slots[seq], arrived_at=None)
 
 
 def counted(sorter: StreamSorter) -> Counter[str]:

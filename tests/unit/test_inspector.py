@@ -4,7 +4,8 @@ import pytest
 
 from stream_sort import InvalidInput, InvalidQueue, MissingItems, QueueExists, StreamSorter
 from stream_sort.model.message import KeyNames, check_message
-from stream_sort.model.records import Arrival, Item, Tombstones
+from stream_sort.model.records import Arrival, Tombstones
+from stream_sort.model.slots import Entry, Slot
 from tests.unit.queues import beside, message, tables_of
 
 
@@ -16,8 +17,7 @@ def sorter() -> StreamSorter:
 def test_a_released_range_with_a_hole_raises_where_it_is_met(sorter: StreamSorter) -> None:
     sorter.put_many(message(seq) for seq in range(5))
     held = tables_of(sorter).queues["q"]
-    del held.slots[2]
-    held.seqs.remove(2)
+    held.empty(2)
     reading = sorter.read("q")
     assert [next(reading)["seq"], next(reading)["seq"]] == [0, 1]
     with pytest.raises(MissingItems) as caught:
@@ -95,8 +95,7 @@ def test_explain_names_what_lies_before_the_start_and_can_never_be_released(sort
 def test_no_withdrawal_is_advised_of_a_seq_that_none_takes(sorter: StreamSorter) -> None:
     sorter.put(message(0))
     held = tables_of(sorter).queue("q")
-    held.slots[10**20] = Item("q", 10**20, {"queue": "q", "seq": 10**20}, arrived_at=1.0)
-    held.seqs.append(10**20)
+    held.fill(Slot("q", (Entry(10**20, {"queue": "q", "seq": 10**20}, arrived_at=1.0),)))
     remedy = sorter.explain("q").remedy
     assert "withdraw" not in remedy
     assert "No seq is above 9223372036854775807: others wrote the item at 100000000000000000000" in remedy

@@ -41,8 +41,7 @@ def test_i10_a_cursor_lost_after_a_single_batch_is_not_made_anew(sorter: StreamS
     tables_of(sorter).cursors.clear()
     trimmed = tables_of(sorter).queues["q"]
     for seq in range(50):
-        del trimmed.slots[seq]
-        trimmed.seqs.remove(seq)
+        trimmed.empty(seq)
     for call in (lambda: beside(sorter).put(message(210)), lambda: beside(sorter).explain("q")):
         with pytest.raises(CursorLost):
             call()

@@ -7,14 +7,19 @@ from stream_sort.model.ordering import gaps_between, run_end, run_through
 from stream_sort.model.outcomes import Advance, PutResult
 
 
+def runs(*seqs: int) -> list[range]:
+    """Slots of one seq each."""
+    return [range(seq, seq + 1) for seq in seqs]
+
+
 def test_a_run_ends_before_the_first_missing_seq() -> None:
     assert run_end(4, {5, 6, 8}, 100) == 6
-    assert run_through(4, [5, 6, 8]) == 6
+    assert run_through(4, runs(5, 6, 8)) == 6
 
 
 def test_a_run_that_does_not_start_at_the_position_is_empty() -> None:
     assert run_end(4, {6, 7}, 100) == 4
-    assert run_through(4, [6, 7]) == 4
+    assert run_through(4, runs(6, 7)) == 4
 
 
 def test_a_run_is_capped() -> None:
@@ -22,8 +27,8 @@ def test_a_run_is_capped() -> None:
 
 
 def test_gaps_lie_between_the_position_and_the_highest_seq() -> None:
-    assert list(gaps_between(2, [5, 6, 9])) == [range(3, 5), range(7, 9)]
-    assert list(gaps_between(2, [3, 4])) == []
+    assert list(gaps_between(2, runs(5, 6, 9))) == [range(3, 5), range(7, 9)]
+    assert list(gaps_between(2, runs(3, 4))) == []
     assert list(gaps_between(2, [])) == []
 
 

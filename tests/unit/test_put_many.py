@@ -165,10 +165,10 @@ def test_memory_does_not_grow_with_the_number_of_messages() -> None:
             if seq % 10_000 == 1:
                 queue = held.queues["q"]
                 # What is released is dropped, so that what is left is what put_many itself holds.
-                for old in queue.seqs[:-1]:
+                for old in queue.firsts[:-1]:
                     queue.slots.pop(old, None)
                     queue.seen.pop(old, None)
-                del queue.seqs[:-1]
+                del queue.firsts[:-1]
                 grown.append(tracemalloc.get_traced_memory()[0])
             yield message(seq, body=str(seq))
 

@@ -20,7 +20,7 @@ def sorter() -> StreamSorter:
 
 
 def stored(sorter: StreamSorter) -> list[int]:
-    return tables_of(sorter).queues["q"].seqs
+    return tables_of(sorter).queues["q"].firsts
 
 
 def trimmed(sorter: StreamSorter, through: int = 6) -> StreamSorter:

@@ -36,8 +36,7 @@ def delete(sorter: StreamSorter, *seqs: int) -> None:
     """Delete items past us."""
     there = tables_of(sorter).queues["q"]
     for seq in seqs:
-        del there.slots[seq]
-        there.seqs.remove(seq)
+        there.empty(seq)
 
 
 def test_a_lost_row_is_put_back_where_the_furthest_consumer_stands_and_goes_on(sorter: StreamSorter) -> None:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from stream_sort.insight.history import History, ReportGap, Slot, merged
+from stream_sort.insight.history import History, ReportGap, TimedSeq, merged
 
 
 def history(*arrivals: tuple[int, float], position: int, skipped: tuple[int, ...] = ()) -> History:
-    slots = [Slot(seq, at, seq in skipped) for seq, at in arrivals]
+    slots = [TimedSeq(seq, at, seq in skipped) for seq, at in arrivals]
     return History("q", position, tuple(sorted(slots)))
 
 

@@ -14,6 +14,7 @@ from stream_sort import Batch, InvalidInput, OrderedConsumer
 from stream_sort.consume.arrivals import MOST_PAGES, Arrivals
 from stream_sort.model.consumption import Wake
 from tests.consumers import Clerk, Interrupted, Office, wake
+from tests.unit.queues import forget_arrival
 
 IDLE = 301.0
 MINUTE = 60.0
@@ -36,7 +37,8 @@ def consumed(office: Office, *seqs: int, pause: float = 100.0) -> OrderedConsume
 
 
 def arrival(office: Office, seq: int) -> float:
-    slot = office.sorter.stores.items.page("q", seq - 1, seq, 1).items[0]
+    slot = office.sorter.slot("q", seq)
+    assert slot is not None
     assert slot.arrived_at is not None
     return slot.arrived_at
 
@@ -141,8 +143,7 @@ def test_a_walk_that_would_take_too_many_pages_stops_on_the_safe_side(office: Of
 
 def test_of_messages_that_others_wrote_nobody_knows_when_they_arrived_so_they_come_again(office: Office) -> None:
     consumer = consumed(office, *range(5))
-    slots = office.sorter.stores.items._tables.queues["q"].slots  # type: ignore[attr-defined]
-    slots[2] = replace(slots[2], arrived_at=None)
+    forget_arrival(office.sorter, 2)
     (done,) = consumer.reset(to_time=arrival(office, 4), dry_run=True)
     assert done.new == 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_sort import StreamSorter
-from stream_sort.insight.history import History, ReportGap, Slot
+from stream_sort.insight.history import History, ReportGap, TimedSeq
 from tests.unit.queues import message
 
 
@@ -43,7 +43,7 @@ def test_a_skip_in_advance_is_no_gap_where_more_is_stored_than_is_looked_at(sort
 
 
 def test_no_gap_is_open_in_a_chart_before_a_skip_in_advance() -> None:
-    stored = (Slot(0, 1.0), Slot(10, 2.0, skipped=True))
+    stored = (TimedSeq(0, 1.0), TimedSeq(10, 2.0, skipped=True))
     assert [gap for gap in History("q", 0, stored).gaps if gap.end is None] == []
-    seen = History("q", 0, (stored[0], Slot(5, 3.0), stored[1])).gaps
+    seen = History("q", 0, (stored[0], TimedSeq(5, 3.0), stored[1])).gaps
     assert [gap for gap in seen if gap.end is None] == [ReportGap(1, 4, 4, 3.0, None)]

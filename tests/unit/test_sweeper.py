@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from stream_sort.model.gaps import Gap
 from stream_sort.model.message import KeyNames, check_message
 from stream_sort.model.records import Arrival, QueuePage, Tombstones
 from stream_sort.testing.clock import MovableClock
-from tests.unit.queues import beside
+from tests.unit.queues import beside, forget_arrival
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,8 +102,7 @@ def test_a_gap_before_what_others_wrote_is_as_old_as_the_sweep_that_first_saw_it
 ) -> None:
     sorter.set_policy("q", skip_after=30)
     put(sorter, 0, 2, 1, 4)
-    slots = sorter.stores.items._tables.queue("q").slots  # type: ignore[attr-defined]
-    slots[4] = replace(slots[4], arrived_at=None)
+    forget_arrival(sorter, 4)
     clock.move(40)
     assert Sweeper(sorter).sweep().skipped == []
     clock.move(30)

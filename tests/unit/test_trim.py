@@ -24,7 +24,7 @@ def sorter() -> StreamSorter:
 
 
 def seqs_in(sorter: StreamSorter) -> list[int]:
-    return tables_of(sorter).queues["q"].seqs
+    return tables_of(sorter).queues["q"].firsts
 
 
 def test_a_trim_deletes_up_to_a_seq_and_says_how_many(sorter: StreamSorter) -> None:

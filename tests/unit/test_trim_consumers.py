@@ -21,7 +21,7 @@ def office() -> Office:
 
 
 def stored(office: Office) -> list[int]:
-    return office.sorter.stores.items._tables.queues["q"].seqs  # type: ignore[attr-defined,no-any-return]
+    return office.sorter.stores.items._tables.queues["q"].firsts  # type: ignore[attr-defined,no-any-return]
 
 
 def trim(office: Office, through: int) -> int:

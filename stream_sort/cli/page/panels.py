@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from stream_sort.insight.history import History, Slot
+    from stream_sort.insight.history import History, TimedSeq
     from stream_sort.insight.report import Findings
 
 WIDTH, HEIGHT = 340.0, 190.0
@@ -49,7 +49,7 @@ def _draw_position(axes: Axes, history: History, base: int, now: float) -> None:
     axes.plot(times, levels, drawstyle="steps-post", color=Ink.RELEASED, linewidth=2, solid_joinstyle="round")
 
 
-def _draw_dots(axes: Axes, slots: list[Slot], ink: Ink, base: int) -> None:
+def _draw_dots(axes: Axes, slots: list[TimedSeq], ink: Ink, base: int) -> None:
     if slots:
         times, heights = [slot.at for slot in slots], [slot.seq - base for slot in slots]
         axes.plot(times, heights, linestyle="none", marker="o", markersize=4, markeredgewidth=0, color=ink)

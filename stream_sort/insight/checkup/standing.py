@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stream_sort.ports import ControlStore
 
 Suspect = TypeVar("Suspect", Cursor, Checkpoint)
-Slot = tuple[str, int]
+Place = tuple[str, int]
 Answer = TypeVar("Answer")
 # A writer stores before it advances: only a queue that stays like that is stuck.
 PAUSE = 1.0
@@ -139,12 +139,12 @@ def _checkpoints(
     return {one: {queue: row for queue, row in found.rows.items() if queue in rows} for one, found in read.items()}
 
 
-def _asked(row: Cursor) -> list[Slot]:
+def _asked(row: Cursor) -> list[Place]:
     """Return the slot at the position, unless it is trimmed or before the start, and the one after it."""
     return [(row.queue, seq) for seq in (row.position, row.position + 1) if seq > row.start]
 
 
-def _hollow(rows: Iterable[Cursor], taken: set[Slot]) -> list[Cursor]:
+def _hollow(rows: Iterable[Cursor], taken: set[Place]) -> list[Cursor]:
     return [row for row in rows if row.position > row.start and (row.queue, row.position) not in taken]
 
 
@@ -180,7 +180,7 @@ def _is_stuck(sources: Sources, row: Cursor) -> bool:
 
 def _is_hollow(sources: Sources, row: Cursor) -> bool:
     """Return True if the slot at the position is empty, and not because of a trim: the row is read after the slot."""
-    if row.position in sources.items.look(row.queue, row.position - 1, 1).seqs:
+    if any(row.position in slot.seqs for slot in sources.items.arrivals_below(row.queue, row.position + 1, 1).slots):
         return False
     there = sources.cursors.get(row.queue)
     return there is not None and there.start < row.position

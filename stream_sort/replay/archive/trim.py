@@ -112,8 +112,8 @@ class TrimQueues:
         for batch in ArchiveOrigin(self.storage).read(Range(queue, seqs[0] - 1, seqs[-1])):
             rows = batch.filter(pc.is_valid(batch.column("late"))).select(["seq", "late", "binary"]).to_pylist()
             for row in (row for row in rows if row["seq"] in wanted):
-                there = items.page(queue, row["seq"] - 1, row["seq"], 1).items
-                if there and same_value(there[0].late, document_of(row["late"], row["binary"])):
+                there = items.holding(queue, row["seq"])
+                if there is not None and same_value(there.at(row["seq"]).late, document_of(row["late"], row["binary"])):
                     found.add(row["seq"])
         return found
 
@@ -198,6 +198,6 @@ class TrimBounds:
         """
         items, start = self.access.sorter.stores.items, max(after, cursor.first_seq - 1)
         look = items.look(cursor.queue, start, 1)
-        if look.more and look.seqs[0] <= cursor.start:
+        if look.more and look.slots[0].start <= cursor.start:
             look = items.look(cursor.queue, start, PAGE)
         return look.seqs

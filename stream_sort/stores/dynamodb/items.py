@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws.errors import INVALID, ITEM_TOO_LARGE
 from stream_sort.errors import InvalidMessage, MessageTooLarge, RowDamaged, StoreError, StreamSortError
 from stream_sort.model.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
-from stream_sort.model.records import Cleared, Item, Look, Page
+from stream_sort.model.records import Cleared, Look, Page
+from stream_sort.model.slots import Entry, Slot
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_number, is_whole, text_at
 
@@ -37,17 +38,17 @@ class DynamoItemStore:
         self._inserts = inserts
         self._deletes = deletes
 
-    def put(self, arrival: Arrival, now: float) -> Item | None:
+    def put(self, arrival: Arrival, now: float) -> Entry | None:
         """See ItemStore."""
         try:
             there = self._inserts.one(_record(arrival, now))
         except StoreError as error:
             raise _refusal(error, arrival.message) from error
-        return None if there is None else self._item(there)
+        return None if there is None else self._entry(there)
 
-    def put_many(self, arrivals: Sequence[Arrival], now: float) -> list[Item | StreamSortError | None]:
+    def put_many(self, arrivals: Sequence[Arrival], now: float) -> list[Entry | StreamSortError | None]:
         """See ItemStore."""
-        answers: list[Item | StreamSortError | None] = []
+        answers: list[Entry | StreamSortError | None] = []
         inserted = self._inserts.many([_record(arrival, now) for arrival in arrivals])
         for arrival, answer in zip(arrivals, inserted, strict=True):
             if isinstance(answer, StreamSortError):
@@ -65,7 +66,7 @@ class DynamoItemStore:
                 raise answer
         return tuple(seq for seq, there in zip(tombstones.seqs, answers, strict=True) if there is None)
 
-    def keep_late(self, message: Message, now: float) -> Item | None:  # noqa: ARG002  # the tombstone has the time
+    def keep_late(self, message: Message, now: float) -> Entry | None:  # noqa: ARG002  # the tombstone has the time
         """See ItemStore."""
         own = {
             name: value for name, value in message.document.items() if name not in (self._keys.queue, self._keys.seq)
@@ -87,7 +88,7 @@ class DynamoItemStore:
         except StoreError as error:
             raise _refusal(error, message) from error
         slot = reply.item if reply.refused else reply.body["Attributes"]
-        return None if slot is None else self._item(slot)
+        return None if slot is None else self._entry(slot)
 
     def look(self, queue: str, after: int, limit: int) -> Look:
         """See ItemStore."""
@@ -96,31 +97,39 @@ class DynamoItemStore:
         found, more = self._page(request | {"Limit": limit, "ProjectionExpression": "#seq, #seen"})
         # The table has our keys, or it would have refused this.
         self._inserts.keys_fit = True
-        seqs = tuple(int_at(wire, self._keys.seq) for wire in found)
+        seqs = (int_at(wire, self._keys.seq) for wire in found)
         proofs = [wire for wire in found if is_number(wire, tables.SEEN)]
-        return Look(seqs, more, tuple(int_at(wire, tables.SEEN) for wire in proofs))
+        return Look(
+            tuple(range(seq, seq + 1) for seq in seqs), more, tuple(int_at(wire, tables.SEEN) for wire in proofs)
+        )
 
     def page(self, queue: str, after: int, through: int, limit: int) -> Page:
         """See ItemStore."""
         bounds = {":first": after + 1, ":last": through}
         request = self._request(queue, " AND #seq BETWEEN :first AND :last", {"#seq": self._keys.seq}, bounds)
         found, more = self._page(request | {"Limit": limit})
-        items: list[Item] = []
+        slots: list[Slot] = []
         for wire in found:
             try:
-                items.append(self._item(wire))
+                slots.append(self._read(wire))
             except RowDamaged:
-                if not items:
+                if not slots:
                     raise
-                return Page(tuple(items), more=True)
-        return Page(tuple(items), more)
+                return Page(tuple(slots), more=True)
+        return Page(tuple(slots), more)
+
+    def holding(self, queue: str, seq: int) -> Slot | None:
+        """See ItemStore."""
+        request = self._request(queue, " AND #seq <= :seq", {"#seq": self._keys.seq}, {":seq": seq})
+        found, _ = self._page(request | {"Limit": 1, "ScanIndexForward": False})
+        return self._read(found[0]) if found and int_at(found[0], self._keys.seq) == seq else None
 
     def arrivals(self, queue: str, after: int, limit: int) -> Page:
         """See ItemStore."""
         names = {"#seq": self._keys.seq, "#at": tables.ARRIVED_AT, "#skipped": tables.SKIPPED}
         request = self._request(queue, " AND #seq > :after", names, {":after": after})
         found, more = self._page(request | {"Limit": limit, "ProjectionExpression": "#queue, #seq, #at, #skipped"})
-        return Page(tuple(self._arrival(wire) for wire in found), more)
+        return Page(tuple(self._bare(wire) for wire in found), more)
 
     def arrivals_below(self, queue: str, before: int, limit: int) -> Page:
         """See ItemStore."""
@@ -129,8 +138,8 @@ class DynamoItemStore:
         shown = {"ScanIndexForward": False, "ProjectionExpression": "#queue, #seq, #at, #skipped, #seen"}
         found, more = self._page(request | shown | {"Limit": limit})
         seen = [int_at(wire, tables.SEEN) if is_number(wire, tables.SEEN) else None for wire in found]
-        items = (replace(self._arrival(wire), seen=one) for wire, one in zip(found, seen, strict=True))
-        return Page(tuple(items), more)
+        slots = (replace(self._bare(wire), seen=one) for wire, one in zip(found, seen, strict=True))
+        return Page(tuple(slots), more)
 
     def taken(self, slots: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
         """See ItemStore."""
@@ -160,13 +169,13 @@ class DynamoItemStore:
 
     def tombstones(self, queue: str, limit: int) -> Page:
         """See ItemStore."""
-        found: list[Item] = []
+        found: list[Slot] = []
         left = limit
         request = self._request(queue, "", {"#skipped": tables.SKIPPED}, {})
         request |= {"ScanIndexForward": False, "FilterExpression": "attribute_exists(#skipped)"}
         while left > 0:
             body = self._calls("query", self._table, **request, Limit=min(left, SEARCH_PAGE)).body
-            found += map(self._item, self._slots(body["Items"]))
+            found += map(self._read, self._slots(body["Items"]))
             left -= body["ScannedCount"]
             if "LastEvaluatedKey" not in body:
                 return Page(tuple(found), more=False)
@@ -227,14 +236,21 @@ class DynamoItemStore:
     def _slot(self, queue: str, seq: int) -> Wire:
         return {self._keys.queue: {"S": queue}, self._keys.seq: {"N": str(seq)}}
 
-    def _readable(self, wire: Wire) -> Item | StreamSortError:
-        """The item, or why it cannot be read: an answer for its own slot only."""
+    def _readable(self, wire: Wire) -> Entry | StreamSortError:
+        """Return the entry, or why it cannot be read: an answer for its own slot only."""
         try:
-            return self._item(wire)
+            return self._entry(wire)
         except StoreError as error:
             return error
 
-    def _item(self, wire: Wire) -> Item:
+    def _read(self, wire: Wire) -> Slot:
+        return Slot(text_at(wire, self._keys.queue), (self._entry(wire),))
+
+    def _bare(self, wire: Wire) -> Slot:
+        """Return a slot without its documents."""
+        return Slot(text_at(wire, self._keys.queue), (self._arrival(wire),))
+
+    def _entry(self, wire: Wire) -> Entry:
         key = {name: wire[name] for name in (self._keys.queue, self._keys.seq)}
         own = {name: value for name, value in wire.items() if not name.startswith(RESERVED_PREFIX)}
         late = None
@@ -243,12 +259,11 @@ class DynamoItemStore:
         document = {} if tables.SKIPPED in wire else decode(own, _text(wire, tables.TYPES))
         return replace(self._arrival(wire), document=document, late=late)
 
-    def _arrival(self, wire: Wire) -> Item:
-        """A slot without its document."""
+    def _arrival(self, wire: Wire) -> Entry:
+        """Return an entry without its document."""
         # What others made of it tells no time.
         arrived = is_number(wire, tables.ARRIVED_AT)
-        return Item(
-            queue=text_at(wire, self._keys.queue),
+        return Entry(
             seq=int_at(wire, self._keys.seq),
             arrived_at=int_at(wire, tables.ARRIVED_AT) / 1000 if arrived else None,
             skipped=_text(wire, tables.SKIPPED),

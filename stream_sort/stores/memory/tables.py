@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import TableNotFound
 from stream_sort.model.message import clone
-from stream_sort.model.records import Cleared, Cursor, Item, Look, Page
+from stream_sort.model.records import Cleared, Cursor, Look, Page
+from stream_sort.model.slots import Entry, Slot, expand
 from stream_sort.model.table_names import check_table_name
 from stream_sort.ports import Stores
 from stream_sort.stores.memory.control import MemoryControl, MemoryControlStore
@@ -27,17 +28,44 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MemoryQueue:
-    """The slots of one queue, their seqs in order, and the position that the writer of each had seen."""
+    """The slots of one queue by their first seqs, these in order, and the position that the writer of each had seen."""
 
-    slots: dict[int, Item] = field(default_factory=dict)
-    seqs: list[int] = field(default_factory=list)
+    slots: dict[int, Slot] = field(default_factory=dict)
+    firsts: list[int] = field(default_factory=list)
     seen: dict[int, int] = field(default_factory=dict)
 
-    def empty(self, seq: int) -> None:
-        """Remove what a slot holds."""
-        del self.slots[seq]
-        del self.seqs[bisect_left(self.seqs, seq)]
-        self.seen.pop(seq, None)
+    def entries(self) -> dict[int, Entry]:
+        """Return what stands at each seq."""
+        return {entry.seq: entry for entry in expand(self.slots.values())}
+
+    def fill(self, slot: Slot, seen: int | None = None) -> None:
+        """Add a slot that is not there."""
+        self.slots[slot.first] = slot
+        insort(self.firsts, slot.first)
+        if seen is not None:
+            self.seen[slot.first] = seen
+
+    def empty(self, first: int) -> None:
+        """Remove a slot."""
+        del self.slots[first]
+        del self.firsts[bisect_left(self.firsts, first)]
+        self.seen.pop(first, None)
+
+    def after(self, after: int, limit: int) -> tuple[list[Slot], bool]:
+        """Return the lowest slots that begin after a seq, and whether more do."""
+        start = bisect_right(self.firsts, after)
+        return [self.slots[first] for first in self.firsts[start : start + limit]], start + limit < len(self.firsts)
+
+    def within(self, after: int, through: int, limit: int) -> tuple[list[Slot], bool]:
+        """Return the lowest slots that begin in `(after, through]`, and whether more do."""
+        start, stop = bisect_right(self.firsts, after), bisect_right(self.firsts, through)
+        return [self.slots[first] for first in self.firsts[start : min(stop, start + limit)]], start + limit < stop
+
+    def holding(self, seq: int) -> Slot | None:
+        """Return the slot that fills a seq."""
+        below = bisect_right(self.firsts, seq)
+        slot = self.slots[self.firsts[below - 1]] if below else None
+        return slot if slot is not None and seq <= slot.last else None
 
 
 @dataclass(slots=True)
@@ -85,17 +113,17 @@ class MemoryItemStore:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
-    def put(self, arrival: Arrival, now: float) -> Item | None:
+    def put(self, arrival: Arrival, now: float) -> Entry | None:
         """See ItemStore."""
         message = arrival.message
         with self._tables.lock:
             there = self._tables.queue(message.queue).slots.get(message.seq)
             if there is not None:
-                return _copy(there)
-            self._fill(Item(message.queue, message.seq, clone(message.document), arrived_at=now), arrival.seen)
+                return _copy(there.at(message.seq))
+            self._fill(message.queue, Entry(message.seq, clone(message.document), arrived_at=now), arrival.seen)
             return None
 
-    def put_many(self, arrivals: Sequence[Arrival], now: float) -> list[Item | StreamSortError | None]:
+    def put_many(self, arrivals: Sequence[Arrival], now: float) -> list[Entry | StreamSortError | None]:
         """See ItemStore."""
         return [self.put(arrival, now) for arrival in arrivals]
 
@@ -105,57 +133,55 @@ class MemoryItemStore:
         with self._tables.lock:
             empty = tuple(seq for seq in tombstones.seqs if seq not in self._tables.queue(queue).slots)
             for seq in empty:
-                self._fill(Item(queue, seq, arrived_at=now, skipped=tombstones.reason), tombstones.seen)
+                self._fill(queue, Entry(seq, arrived_at=now, skipped=tombstones.reason), tombstones.seen)
             return empty
 
-    def keep_late(self, message: Message, now: float) -> Item | None:  # noqa: ARG002  # the port's signature
+    def keep_late(self, message: Message, now: float) -> Entry | None:  # noqa: ARG002  # the port's signature
         """See ItemStore."""
         with self._tables.lock:
-            slots = self._tables.queue(message.queue).slots
-            if message.seq not in slots:
+            slots, seq = self._tables.queue(message.queue).slots, message.seq
+            if seq not in slots:
                 return None
-            if slots[message.seq].is_tombstone and slots[message.seq].late is None:
-                slots[message.seq] = replace(slots[message.seq], late=clone(message.document))
-            return _copy(slots[message.seq])
+            there = slots[seq].at(seq)
+            if there.is_tombstone and there.late is None:
+                there = replace(there, late=clone(message.document))
+                slots[seq] = Slot(message.queue, (there,))
+            return _copy(there)
 
     def look(self, queue: str, after: int, limit: int) -> Look:
         """See ItemStore."""
         with self._tables.lock:
             held = self._tables.queue(queue)
-            start = bisect_right(held.seqs, after)
-            seqs = tuple(held.seqs[start : start + limit])
-            more = start + limit < len(held.seqs)
-            return Look(seqs, more, tuple(held.seen[seq] for seq in seqs if seq in held.seen))
+            slots, more = held.after(after, limit)
+            seen = tuple(held.seen[slot.first] for slot in slots if slot.first in held.seen)
+            return Look(tuple(slot.seqs for slot in slots), more, seen)
 
     def page(self, queue: str, after: int, through: int, limit: int) -> Page:
         """See ItemStore."""
         with self._tables.lock:
-            held = self._tables.queue(queue)
-            start, stop = bisect_right(held.seqs, after), bisect_right(held.seqs, through)
-            chosen = held.seqs[start : min(stop, start + limit)]
-            return Page(tuple(_copy(held.slots[seq]) for seq in chosen), start + limit < stop)
+            slots, more = self._tables.queue(queue).within(after, through, limit)
+            return Page(tuple(map(_copied, slots)), more)
+
+    def holding(self, queue: str, seq: int) -> Slot | None:
+        """See ItemStore."""
+        with self._tables.lock:
+            slot = self._tables.queue(queue).holding(seq)
+            return None if slot is None else _copied(slot)
 
     def arrivals(self, queue: str, after: int, limit: int) -> Page:
         """See ItemStore."""
         with self._tables.lock:
-            held = self._tables.queue(queue)
-            start = bisect_right(held.seqs, after)
-            slots = [held.slots[seq] for seq in held.seqs[start : start + limit]]
-            found = (Item(queue, one.seq, arrived_at=one.arrived_at, skipped=one.skipped) for one in slots)
-            return Page(tuple(found), start + limit < len(held.seqs))
+            slots, more = self._tables.queue(queue).after(after, limit)
+            return Page(tuple(map(_bare, slots)), more)
 
     def arrivals_below(self, queue: str, before: int, limit: int) -> Page:
         """See ItemStore."""
         with self._tables.lock:
             held = self._tables.queue(queue)
-            stop = bisect_left(held.seqs, before)
+            stop = bisect_left(held.firsts, before)
             start = max(0, stop - limit)
-            slots = [held.slots[seq] for seq in reversed(held.seqs[start:stop])]
-            found = (
-                Item(queue, one.seq, arrived_at=one.arrived_at, skipped=one.skipped, seen=held.seen.get(one.seq))
-                for one in slots
-            )
-            return Page(tuple(found), start > 0)
+            slots = (held.slots[first] for first in reversed(held.firsts[start:stop]))
+            return Page(tuple(replace(_bare(slot), seen=held.seen.get(slot.first)) for slot in slots), start > 0)
 
     def taken(self, slots: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
         """See ItemStore."""
@@ -165,26 +191,25 @@ class MemoryItemStore:
     def highest(self, queue: str) -> int | None:
         """See ItemStore."""
         with self._tables.lock:
-            seqs = self._tables.queue(queue).seqs
-            return seqs[-1] if seqs else None
+            held = self._tables.queue(queue)
+            return held.slots[held.firsts[-1]].last if held.firsts else None
 
     def tombstones(self, queue: str, limit: int) -> Page:
         """See ItemStore."""
         with self._tables.lock:
             held = self._tables.queue(queue)
-            searched = [held.slots[seq] for seq in held.seqs[: -limit - 1 : -1]]
-            found = tuple(_copy(item) for item in searched if item.is_tombstone)
-            return Page(found, len(held.seqs) > limit)
+            searched = [held.slots[first] for first in held.firsts[: -limit - 1 : -1]]
+            found = tuple(_copied(slot) for slot in searched if all(entry.is_tombstone for entry in slot.entries))
+            return Page(found, len(held.firsts) > limit)
 
     def delete(self, queue: str, after: int, through: int, limit: int) -> int:
         """See ItemStore."""
         with self._tables.lock:
             held = self._tables.queue(queue)
-            start, stop = bisect_right(held.seqs, after), bisect_right(held.seqs, through)
-            chosen = held.seqs[start : min(stop, start + limit)]
-            for seq in chosen:
-                held.empty(seq)
-            return len(chosen)
+            chosen = [slot for slot in held.within(after, through, limit)[0] if slot.last <= through]
+            for slot in chosen:
+                held.empty(slot.first)
+            return sum(len(slot.entries) for slot in chosen)
 
     def take_back(self, queue: str, seq: int) -> bool:
         """See ItemStore."""
@@ -199,20 +224,27 @@ class MemoryItemStore:
         """See ItemStore."""
         with self._tables.lock:
             held = self._tables.queue(queue)
-            start, stop = bisect_right(held.seqs, after), bisect_right(held.seqs, through)
-            chosen = held.seqs[start : min(stop, start + limit)]
-            kept = tuple(seq for seq in chosen if held.slots[seq].late is not None)
-            for seq in set(chosen).difference(kept):
-                held.empty(seq)
-            return Cleared(len(chosen) - len(kept), kept, chosen[-1] if start + limit < stop else through)
+            slots, more = held.within(after, through, limit)
+            chosen = [slot for slot in slots if slot.last <= through]
+            kept = tuple(entry.seq for entry in expand(chosen) if entry.late is not None)
+            gone = [slot for slot in chosen if slot.first not in kept]
+            for slot in gone:
+                held.empty(slot.first)
+            end = chosen[-1].last if more else through
+            return Cleared(sum(len(slot.entries) for slot in gone), kept, end)
 
-    def _fill(self, item: Item, seen: int | None) -> None:
-        held = self._tables.queues.setdefault(item.queue, MemoryQueue())
-        held.slots[item.seq] = item
-        insort(held.seqs, item.seq)
-        if seen is not None:
-            held.seen[item.seq] = seen
+    def _fill(self, queue: str, entry: Entry, seen: int | None) -> None:
+        self._tables.queues.setdefault(queue, MemoryQueue()).fill(Slot(queue, (entry,)), seen)
 
 
-def _copy(item: Item) -> Item:
-    return replace(item, document=clone(item.document), late=clone(item.late))
+def _copy(entry: Entry) -> Entry:
+    return replace(entry, document=clone(entry.document), late=clone(entry.late))
+
+
+def _copied(slot: Slot) -> Slot:
+    return Slot(slot.queue, tuple(map(_copy, slot.entries)))
+
+
+def _bare(slot: Slot) -> Slot:
+    """The slot without its documents."""
+    return Slot(slot.queue, tuple(replace(entry, document={}, late=None) for entry in slot.entries))

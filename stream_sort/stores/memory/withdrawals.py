@@ -27,11 +27,11 @@ class MemoryWithdrawalStore:
         with tables.lock:
             row, slot = tables.cursors.get(queue), tables.queue(queue).slots.get(wanted.seq)
             kept = tables.withdrawn.get(queue, {})
-            if row is None or slot is None or slot.is_tombstone or wanted.number in kept:
+            if row is None or slot is None or slot.at(wanted.seq).is_tombstone or wanted.number in kept:
                 return None
             if row.withdrawals != cursor.withdrawals or not self._is_beyond_a_gap(row, wanted.seq):
                 return None
-            done = replace(wanted, message=clone(slot.document))
+            done = replace(wanted, message=clone(slot.at(wanted.seq).document))
             tables.queues[queue].empty(wanted.seq)
             tables.cursors[queue] = replace(row, withdrawals=wanted.number)
             tables.withdrawn[queue] = kept | {wanted.number: done}

@@ -23,7 +23,20 @@ if TYPE_CHECKING:
     from stream_sort.errors import HandlerProblem
 
 READS = frozenset(
-    {"get", "look", "page", "arrivals", "arrivals_below", "taken", "highest", "tombstones", "peek", "waiting", "queues"}
+    {
+        "get",
+        "look",
+        "page",
+        "holding",
+        "arrivals",
+        "arrivals_below",
+        "taken",
+        "highest",
+        "tombstones",
+        "peek",
+        "waiting",
+        "queues",
+    }
     | {"rows", "rows_of", "active", "standing", "checkpoints", "readable_checkpoints", "parked", "dead_letters"}
     | {"dead_letters_of", "consumers", "readable_consumers", "bookmark", "last"}
 )
@@ -242,9 +255,9 @@ def join(call: Call, answers: list[Any]) -> Any:
         case "items.skip":
             joined = tuple(seq for answer in answers for seq in answer)
         case "heads.peek":
-            joined = Head(answers[0], bool(answers[1].items))
+            joined = Head(answers[0], bool(answers[1].slots))
         case "control.standing" if len(answers) > 1:
-            taken = bool(answers[2].items) if len(answers) > 2 else None  # noqa: PLR2004  # with a slot
+            taken = bool(answers[2].slots) if len(answers) > 2 else None  # noqa: PLR2004  # with a slot
             joined = Standing(answers[0].checkpoint, answers[1], taken)
         case _:
             joined = answers[0]

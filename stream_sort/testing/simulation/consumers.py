@@ -122,8 +122,8 @@ def read_some(sorter: Sorter, queue: str, name: str) -> int:
         row = control.create(Checkpoint(name, queue, first_checkpoint(EARLIEST, standing.cursor))).checkpoint
     if row is None or position <= row.seq:
         return 0
-    found = sorter.stores.items.page(queue, row.seq, position, CHUNK).items
-    end = run_through(row.seq, [item.seq for item in found])
+    found = sorter.stores.items.page(queue, row.seq, position, CHUNK).slots
+    end = run_through(row.seq, [slot.seqs for slot in found])
     if end == row.seq:
         if control.standing(name, queue).checkpoint != row:
             # Overtaken: another run read it, and then it was trimmed.

@@ -68,7 +68,7 @@ class DeliveryClaims:
             raise InvariantBroken(
                 "I3", f"{place}: a batch starts after {batch.after}; the checkpoint was {sorted(stood)}"
             )
-        slots, cursor = self._world.tables.queue(batch.queue).slots, self._world.tables.cursors.get(batch.queue)
+        slots, cursor = self._world.tables.queue(batch.queue).entries(), self._world.tables.cursors.get(batch.queue)
         covered = range(batch.after + 1, batch.through + 1)
         # A tombstone may have been trimmed since it was read.
         gone = {seq for seq in covered if cursor is not None and seq <= cursor.start and seq not in slots}
@@ -154,7 +154,7 @@ class DeliveryClaims:
             raise InvariantBroken("I8", f"{consumer} is at {row.seq} of queue {queue!r}, which is at {position}")
         self._check_given_up(terms, row)
         first = self._rows[(consumer, queue)][0].seq
-        slots = self._world.tables.queue(queue).slots
+        slots = self._world.tables.queue(queue).entries()
         # Below the floor a slot may hold a repeat, which is read by nobody.
         for seq in range(max(first, cursor.start) + 1, row.seq + 1) if transactional else ():
             aside = (consumer, queue, seq) in self._control.dead
@@ -187,7 +187,7 @@ class DeliveryClaims:
         place = (new.consumer, new.queue)
         if new.seq < old.seq or new.version <= old.version:
             raise InvariantBroken("I3", f"{place}: the checkpoint went from {old} back to {new}")
-        slots, cursor = self._world.tables.queue(new.queue).slots, self._world.tables.cursors.get(new.queue)
+        slots, cursor = self._world.tables.queue(new.queue).entries(), self._world.tables.cursors.get(new.queue)
         for seq in range(old.seq + 1, new.seq + 1):
             aside = (*place, seq) in self._control.dead or self._is_behind_a_trim(new.consumer, cursor, seq)
             if seq not in self._done[place] and not aside and not self._is_tombstone(slots, seq):

@@ -16,31 +16,32 @@ from stream_sort.upkeep.queue_visit import REASON
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry
 
 # Times are floats.
 CLOSE = 1e-6
 
 
-def check_not_early(item: Item, stored: Iterable[Item], withdrawn: Iterable[Item], now: float) -> None:
+def check_not_early(new: Entry, stored: Iterable[Entry], withdrawn: Iterable[Entry], now: float) -> None:
     """Raise for G1 if a policy's tombstone was put before a message beyond it was old enough."""
-    if item.skipped is None or not item.skipped.startswith(REASON):
+    if new.skipped is None or not new.skipped.startswith(REASON):
         return
-    skip_after = GapPolicy.parse(item.skipped.removeprefix(REASON)).skip_after or 0.0
-    if any(one.seq == item.seq + 1 for one in withdrawn):
+    skip_after = GapPolicy.parse(new.skipped.removeprefix(REASON)).skip_after or 0.0
+    if any(one.seq == new.seq + 1 for one in withdrawn):
         stored = [*stored, *withdrawn]
-    arrivals = [one.arrived_at for one in stored if one.seq > item.seq and not one.is_tombstone]
+    arrivals = [one.arrived_at for one in stored if one.seq > new.seq and not one.is_tombstone]
     oldest = min((at for at in arrivals if at is not None), default=None)
     if oldest is None or now - oldest < skip_after - CLOSE:
-        raise InvariantBroken("G1", f"{item.queue}: seq {item.seq} was skipped at {now}, the oldest beyond is {oldest}")
+        raise InvariantBroken("G1", f"seq {new.seq} was skipped at {now}, the oldest beyond is {oldest}")
 
 
-def check_none_due(row: Cursor, slots: Mapping[int, Item], policy: GapPolicy, now: float) -> None:
+def check_none_due(row: Cursor, entries: Mapping[int, Entry], policy: GapPolicy, now: float) -> None:
     """Raise for G2 if a gap is left before a message that is old enough."""
     skip_after = (row.policy or policy).skip_after
     if skip_after is None:
         return
-    for seq, item in slots.items():
-        is_due = item.arrived_at is not None and now - item.arrived_at >= skip_after
-        if seq > row.position and not item.is_tombstone and is_due:
-            raise InvariantBroken("G2", f"{row.queue}: seq {seq} waits since {item.arrived_at} beyond {row.position}")
+    for seq, entry in entries.items():
+        is_due = entry.arrived_at is not None and now - entry.arrived_at >= skip_after
+        if seq > row.position and not entry.is_tombstone and is_due:
+            raise InvariantBroken("G2", f"{row.queue}: seq {seq} waits since {entry.arrived_at} beyond {row.position}")

@@ -135,7 +135,7 @@ class Harness:
             return
         queue = self._rng.choice(sorted(tables.cursors))
         position, held = tables.cursors[queue].position, tables.queue(queue)
-        released = sorted(seq for seq, item in held.slots.items() if seq < position and not item.is_tombstone)
+        released = sorted(seq for seq, one in held.entries().items() if seq < position and not one.is_tombstone)
         seqs = released[: self._rng.choice((1, len(released)))]
         if seqs:
             self.met["trimmed"] += len(seqs)

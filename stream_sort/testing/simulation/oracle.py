@@ -13,7 +13,8 @@ from stream_sort.testing.simulation.gap_claims import check_none_due, check_not_
 
 if TYPE_CHECKING:
     from stream_sort.model.policy import GapPolicy
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry
     from stream_sort.model.withdrawal import Withdrawal
     from stream_sort.testing.simulation.operations import Attempt
     from stream_sort.testing.simulation.world import World
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class SlotContent:
     """A content that a slot had, and the attempt that put it there."""
 
-    item: Item
+    entry: Entry
     attempt: int
 
 
@@ -50,7 +51,7 @@ class Oracle:
         self.withdrawn: defaultdict[str, dict[int, list[SlotContent]]] = defaultdict(dict)
         self._promised: defaultdict[str, set[int]] = defaultdict(set)
         self._rows: dict[str, Cursor] = {}
-        self._stored: defaultdict[str, list[Item]] = defaultdict(list)
+        self._stored: defaultdict[str, list[Entry]] = defaultdict(list)
 
     @property
     def queues(self) -> list[str]:
@@ -120,7 +121,7 @@ class Oracle:
         for queue in self.queues:
             row = self._rows.get(queue)
             if row is not None and queue != but and queue not in self.lost:
-                check_none_due(row, self.world.tables.queue(queue).slots, policy, self.world.now)
+                check_none_due(row, self.world.tables.queue(queue).entries(), policy, self.world.now)
 
     def _check_end(self, queue: str) -> None:
         row, book = self._rows.get(queue), self._book[queue]
@@ -136,44 +137,44 @@ class Oracle:
             raise InvariantBroken("I5", f"{queue}: accepted seqs {below} lie below first_seq {row.first_seq}")
 
     def _check_slots(self, queue: str, attempt: Attempt | None) -> None:
-        slots, book, trimmed = self.world.tables.queue(queue).slots, self._book[queue], self._trimmed[queue]
+        slots, book, trimmed = self.world.tables.queue(queue).entries(), self._book[queue], self._trimmed[queue]
         number = 0 if attempt is None else attempt.number
-        new: list[Item] = []
-        for seq, item in slots.items():
-            entries = book.get(seq)
-            if entries is None:
-                book[seq] = [SlotContent(item, number)]
-                self._stored[queue].append(item)
-                new.append(item)
+        new: list[Entry] = []
+        for seq, entry in slots.items():
+            contents = book.get(seq)
+            if contents is None:
+                book[seq] = [SlotContent(entry, number)]
+                self._stored[queue].append(entry)
+                new.append(entry)
             elif seq in trimmed:
                 self._check_refill(queue, seq)
-                entries.append(SlotContent(item, number))
+                contents.append(SlotContent(entry, number))
                 trimmed.discard(seq)
-            elif entries[-1].item is not item:
-                _check_same(entries[-1].item, item)
-                entries[-1] = replace(entries[-1], item=item)
-        withdrawn = [entry.item for entries in self.withdrawn[queue].values() for entry in entries]
-        for item in new:
-            check_not_early(item, self._stored[queue], withdrawn, self.world.now)
+            elif contents[-1].entry is not entry:
+                _check_same(contents[-1].entry, entry)
+                contents[-1] = replace(contents[-1], entry=entry)
+        withdrawn = [content.entry for contents in self.withdrawn[queue].values() for content in contents]
+        for entry in new:
+            check_not_early(entry, self._stored[queue], withdrawn, self.world.now)
         if len(slots) != len(book) - len(trimmed):
             for seq in sorted(book.keys() - slots.keys() - trimmed):
                 if attempt is not None and attempt.operation.name == "withdraw":
                     self._check_withdrawal(queue, seq, attempt)
                     self.withdrawn[queue].setdefault(seq, []).extend(book.pop(seq))
-                    self._stored[queue] = [item for item in self._stored[queue] if item.seq != seq]
+                    self._stored[queue] = [entry for entry in self._stored[queue] if entry.seq != seq]
                     continue
                 self._check_cut(queue, seq, attempt)
                 trimmed.add(seq)
 
     def _check_withdrawal(self, queue: str, seq: int, attempt: Attempt) -> None:
         """I5: only a message that nobody could release is withdrawn, and it is kept."""
-        row, item = self._rows.get(queue), self._book[queue][seq][-1].item
-        if row is None or seq != attempt.operation.argument or item.is_tombstone:
-            raise InvariantBroken("I5", f"{queue}: {item} is gone, by {attempt.operation}")
+        row, entry = self._rows.get(queue), self._book[queue][seq][-1].entry
+        if row is None or seq != attempt.operation.argument or entry.is_tombstone:
+            raise InvariantBroken("I5", f"{queue}: {entry} is gone, by {attempt.operation}")
         if row.position >= seq - 1 or seq - 1 in self.world.tables.queue(queue).slots:
             raise InvariantBroken("I5", f"{queue}: seq {seq} was withdrawn, which is released or can be: {row}")
         kept = self.world.tables.withdrawn.get(queue, {}).values()
-        if not any(one.seq == seq and same_value(one.message, item.document) for one in kept):
+        if not any(one.seq == seq and same_value(one.message, entry.document) for one in kept):
             raise InvariantBroken("I5", f"{queue}: seq {seq} was withdrawn and is not kept")
 
     def _check_cut(self, queue: str, seq: int, attempt: Attempt | None) -> None:
@@ -240,7 +241,7 @@ def _check_count(before: Cursor | None, row: Cursor) -> None:
         raise InvariantBroken("I1", f"the count of withdrawals went from {before} to {row}")
 
 
-def _check_same(before: Item, after: Item) -> None:
+def _check_same(before: Entry, after: Entry) -> None:
     """I6: a slot's content stays; only a late message may come to stand beside a tombstone, once."""
     late_came = before.is_tombstone and before.late is None
     kept = replace(after, late=before.late) if late_came else after

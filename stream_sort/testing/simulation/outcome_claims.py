@@ -105,9 +105,9 @@ def _judge_status(attempt: Attempt, message: dict[str, Any], status: Status, ora
     entries = oracle.contents(message)
     if not entries and oracle.is_trimmed(message["queue"], message["seq"]):
         return
-    stored = [entry for entry in entries if not entry.item.is_tombstone]
-    same = [entry for entry in stored if same_value(entry.item.document, message)]
-    late = [entry.item.late for entry in entries if entry.item.late is not None]
+    stored = [one for one in entries if not one.entry.is_tombstone]
+    same = [one for one in stored if same_value(one.entry.document, message)]
+    late = [one.entry.late for one in entries if one.entry.late is not None]
     true = {
         Status.ACCEPTED: any(entry.attempt == attempt.number for entry in same),
         Status.DUPLICATE: bool(same),
@@ -115,7 +115,7 @@ def _judge_status(attempt: Attempt, message: dict[str, Any], status: Status, ora
         Status.LATE: any(same_value(kept, message) for kept in late),
     }
     if not true[status]:
-        raise InvariantBroken("I6", f"{message} was called {status}; its slot held {[e.item for e in entries]}")
+        raise InvariantBroken("I6", f"{message} was called {status}; its slot held {[one.entry for one in entries]}")
     if status in {Status.ACCEPTED, Status.DUPLICATE}:
         oracle.promise(message)
 
@@ -130,7 +130,7 @@ def _judge_accepted(attempt: Attempt, message: dict[str, Any], oracle: Oracle) -
 def _judge_skip(attempt: Attempt, skip: Skip, oracle: Oracle) -> None:
     for seq in skip.skipped:
         entries = oracle.contents({"queue": skip.queue, "seq": seq})
-        if not any(entry.attempt == attempt.number and entry.item.is_tombstone for entry in entries):
+        if not any(one.attempt == attempt.number and one.entry.is_tombstone for one in entries):
             raise InvariantBroken("I6", f"{skip.queue}: seq {seq} was called skipped; its slot held {entries}")
 
 

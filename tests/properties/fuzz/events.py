@@ -117,7 +117,7 @@ def check_enqueue(event: Any) -> None:
         _check_answer(Enqueue(sorter, _telemetry("enqueue"))(event, None))
     finally:
         stored = [
-            item.document for queue in sorter.stores.items._tables.queues.values() for item in queue.slots.values()
+            item.document for queue in sorter.stores.items._tables.queues.values() for item in queue.entries().values()
         ]
         assert {repr(document) for document in stored} <= given
 

@@ -67,7 +67,7 @@ def check_message_file(raw: bytes) -> None:
     assert len([json.loads(line) for line in refused]) == loader.loaded.refused
     given = {repr(entry.document) for entry in found if not entry.error}
     held = sorter.stores.items._tables.queues.values()
-    assert {repr(item.document) for queue in held for item in queue.slots.values()} <= given
+    assert {repr(item.document) for queue in held for item in queue.entries().values()} <= given
 
 
 def check_json_text(raw: bytes) -> None:

@@ -119,7 +119,7 @@ def exchange_a_segment(world: World, rng: Random) -> None:
         if held == old.range or rng.random() < 0.5:
             items = [replace(item, document={**item.document, "value": -1}) for item in items]
         lose(world, [old.name, old.data_name])
-        write_segment(world.storage, held, [SlotDecoder(KeyNames()).batch([wire_of(item) for item in items])])
+        write_segment(world.storage, held, [SlotDecoder(KeyNames()).batch([wire_of(QUEUE, item) for item in items])])
         world.met["segments exchanged"] += 1
         world.trace.add("mishap", f"puts one in its place that ends at seq {held.through}")
 

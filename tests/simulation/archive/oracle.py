@@ -23,7 +23,7 @@ from tests.simulation.archive.witnesses import audit, contents, manifests, plans
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stream_sort.model.records import Item
+    from stream_sort.model.slots import Entry
     from stream_sort.replay.archive.manifest import Manifest
     from stream_sort.replay.archive.plan import SegmentPlan
     from stream_sort.replay.jobs.report import JobReport
@@ -138,11 +138,11 @@ def _check_apart(ordered: Sequence[Manifest | SegmentPlan]) -> None:
             raise InvariantBroken("A2", f"{before} and {after} overlap")
 
 
-def _check_held(number: str, what: str, items: Iterable[Item], held: Mapping[int, dict[str, Any] | None]) -> None:
+def _check_held(number: str, what: str, items: Iterable[Entry], held: Mapping[int, dict[str, Any] | None]) -> None:
     wrong = [item for item in items if item.seq not in held or held[item.seq] != _document(item)]
     if wrong:
         raise InvariantBroken(number, f"these {what}, and are not in the archive: {wrong}")
 
 
-def _document(item: Item) -> dict[str, Any] | None:
+def _document(item: Entry) -> dict[str, Any] | None:
     return None if item.is_tombstone else item.document

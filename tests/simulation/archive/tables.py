@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.model.slots import expand
 from stream_sort.replay.access import TableAccess
 from stream_sort.replay.archive.due import Ledgers
 from stream_sort.replay.archive.options import ArchiveOptions
@@ -18,7 +19,8 @@ from stream_sort.stores.memory.tables import MemoryItemStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stream_sort.model.records import Cleared, Item, Move
+    from stream_sort.model.records import Cleared, Move
+    from stream_sort.model.slots import Entry
     from stream_sort.ports import ItemStore
     from stream_sort.ports.archive import Archived
     from stream_sort.sorter import Sorter
@@ -35,7 +37,7 @@ class FusedItems(MemoryItemStore):
 
     def __init__(self, rows: MemoryTables, fuse: Fuse) -> None:
         super().__init__(rows)
-        self.deleted: dict[int, Item] = {}
+        self.deleted: dict[int, Entry] = {}
         self._fuse = fuse
 
     def delete(self, queue: str, after: int, through: int, limit: int) -> int:
@@ -45,11 +47,11 @@ class FusedItems(MemoryItemStore):
         return self._watched(queue, lambda: super(FusedItems, self).clear(queue, after, through, limit))
 
     def _watched(self, queue: str, change: Callable[[], T]) -> T:
-        before = dict(self._tables.queue(queue).slots)
+        before = self._tables.queue(queue).entries()
         try:
             return self._fuse.through(change)
         finally:
-            left = self._tables.queue(queue).slots
+            left = self._tables.queue(queue).entries()
             self.deleted |= {seq: item for seq, item in before.items() if seq not in left}
 
 
@@ -87,9 +89,9 @@ class FusedMarks(MemoryArchiveMarks):
         self._marks[queue] = mark
 
 
-def wire_of(item: Item) -> dict[str, dict[str, Any]]:
-    """An item as DynamoDB sends it."""
-    document, _ = encode({"queue": item.queue, "seq": item.seq, **item.document})
+def wire_of(queue: str, item: Entry) -> dict[str, dict[str, Any]]:
+    """Return an item as DynamoDB sends it."""
+    document, _ = encode({"queue": queue, "seq": item.seq, **item.document})
     told: dict[str, dict[str, Any]] = {tables.ARRIVED_AT: {"N": str(int((item.arrived_at or 0) * 1000))}}
     if item.skipped is not None:
         told[tables.SKIPPED] = {"S": item.skipped}
@@ -104,9 +106,9 @@ class MemoryPages(RawPages):
 
     def read(self, queue: str, after: int, through: int) -> Iterator[RawPage]:
         page = self._items.page(queue, after, through, PAGE)
-        while page.items:
-            yield RawPage([wire_of(item) for item in page.items], 1.0)
-            page = self._items.page(queue, page.items[-1].seq, through, PAGE)
+        while page.slots:
+            yield RawPage([wire_of(queue, entry) for entry in expand(page.slots)], 1.0)
+            page = self._items.page(queue, page.slots[-1].last, through, PAGE)
 
 
 class MemoryAccess(TableAccess):

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stream_sort.model.slots import expand
 from stream_sort.replay.archive import job
 from stream_sort.replay.archive.manifest import QUEUES
 from stream_sort.replay.files.storage import Storage
@@ -20,7 +21,8 @@ from tests.simulation.archive.tables import CONTROL, FusedCursors, FusedItems, F
 if TYPE_CHECKING:
     from random import Random
 
-    from stream_sort.model.records import Cursor, Item
+    from stream_sort.model.records import Cursor
+    from stream_sort.model.slots import Entry
     from stream_sort.ports.archive import Archived
     from stream_sort.replay.jobs.report import JobReport
 
@@ -43,8 +45,8 @@ class World:
         self.files = MemoryFiles(self.fuse)
         self.storage = Storage("memory")
         self.marks = FusedMarks(self.fuse)
-        self.released: dict[int, Item] = {}
-        self.trimmed: dict[int, Item] = {}
+        self.released: dict[int, Entry] = {}
+        self.trimmed: dict[int, Entry] = {}
         self.losses = 0
         self.is_forgotten = False
         self._now = 1_000.0
@@ -82,7 +84,7 @@ class World:
                 self.sorter.put({"queue": QUEUE, "seq": seq, "value": self.rng.randrange(100)})
         self._next += count
         page = self.sorter.stores.items.page(QUEUE, self._next - count - 1, self._next, count)
-        self.released |= {item.seq: item for item in page.items}
+        self.released |= {entry.seq: entry for entry in expand(page.slots)}
         self.trace.add("sender", f"releases {count}, up to seq {self.cursor.position}")
 
     def trim_by_hand(self, through: int) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stream_sort.consume.context import ConsumerContext
     from stream_sort.model.batch import Batch
     from stream_sort.model.consumption import Checkpoint
-    from stream_sort.model.records import Item
+    from stream_sort.model.slots import Entry
     from stream_sort.testing.simulation.calls import Call
 
 
@@ -111,7 +111,7 @@ class _RecreatesCursor(Delivery):
 class _Careless(CrashGuard):
     """Notes nothing before a message is tried."""
 
-    def take(self, row: Checkpoint, first: Item, seqs: tuple[int, ...], attempts: int) -> bool:  # noqa: ARG002  # as there
+    def take(self, row: Checkpoint, first: Entry, seqs: tuple[int, ...], attempts: int) -> bool:  # noqa: ARG002  # as there
         return True
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import InternalError
 from stream_sort.model.records import Cursor, Page
+from stream_sort.model.slots import Slot
 from stream_sort.release.gap_age import GapWalk
 from stream_sort.testing.simulation.variant import Variant
 from stream_sort.upkeep.queue_visit import QueueVisit
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _YoungerItems:
-    """Items that seem to have arrived when the cursor last moved, if they are older."""
+    """Items whose messages seem to have arrived when the cursor last moved, if they are older."""
 
     def __init__(self, items: Any, moved_at: float) -> None:
         self._items = items
@@ -29,8 +30,11 @@ class _YoungerItems:
 
     def arrivals(self, *args: Any) -> Page:
         page = self._items.arrivals(*args)
-        found = [replace(item, arrived_at=max(item.arrived_at or 0.0, self._moved_at)) for item in page.items]
-        return Page(tuple(found), page.more)
+        return Page(tuple(map(self._younger, page.slots)), page.more)
+
+    def _younger(self, slot: Slot) -> Slot:
+        times = [max(entry.arrived_at or 0.0, self._moved_at) for entry in slot.entries]
+        return Slot(slot.queue, [replace(one, arrived_at=at) for one, at in zip(slot.entries, times, strict=True)])
 
 
 class _FirstGapWalk(GapWalk):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.model.outcomes import Status
-from stream_sort.model.records import Item
+from stream_sort.model.slots import Entry
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Step
 from stream_sort.testing.simulation.operations import Attempt, Operation
 from stream_sort.testing.simulation.oracle import Oracle, SlotContent
@@ -194,7 +194,7 @@ def _observed(world: World) -> Oracle:
     oracle = Oracle(world, 0)
     for one in world.tables.withdrawn.get(QUEUE, {}).values():
         # When it arrived is not kept; it may have been any time.
-        entry = SlotContent(Item(QUEUE, one.seq, one.message, arrived_at=0.0), 0)
+        entry = SlotContent(Entry(one.seq, one.message, arrived_at=0.0), 0)
         oracle.withdrawn[QUEUE].setdefault(one.seq, []).append(entry)
     oracle.observe(QUEUE, Attempt(0, Operation("advance", QUEUE)))
     return oracle

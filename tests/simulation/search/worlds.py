@@ -16,7 +16,7 @@ def copy_of(world: World) -> World:
     """Return the same state in tables of its own."""
     tables, control = world.tables, world.control
     queues = {
-        name: MemoryQueue(dict(held.slots), list(held.seqs), dict(held.seen)) for name, held in tables.queues.items()
+        name: MemoryQueue(dict(held.slots), list(held.firsts), dict(held.seen)) for name, held in tables.queues.items()
     }
     control = replace(control, checkpoints=dict(control.checkpoints), consumers=dict(control.consumers))
     twin = type(world)(MemoryTables(queues, dict(tables.cursors), {CONTROL: control}, dict(tables.withdrawn)))
