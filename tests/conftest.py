@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from botocore.loaders import JSONFileLoader, Loader
 from hypothesis import settings
+from hypothesis.internal.conjecture.providers import Constants, HypothesisProvider
 from moto.core.botocore_stubber import BotocoreStubber
 from xdist.scheduler import LoadFileScheduling
 
@@ -73,6 +74,15 @@ class OneSpark(LoadFileScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSpark:
     return OneSpark(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _examples_are_the_same_whatever_is_loaded() -> Iterator[None]:
+    """Hypothesis draws constants of all code that this process has loaded by then: in each run, others."""
+    with pytest.MonkeyPatch.context() as patch:
+        if settings().derandomize:
+            patch.setattr(HypothesisProvider, "_local_constants", Constants())
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

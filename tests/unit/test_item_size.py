@@ -74,7 +74,7 @@ def test_the_measured_size_is_that_of_the_encoded_item_or_a_little_more(document
 
 @given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=5))
 def test_what_is_measured_is_never_more_than_the_estimate(document: dict[str, Any]) -> None:
-    named = {"queue": "q", "seq": 1, **document}
+    named = {**document, "queue": "q", "seq": 1}
     assert item_size(named) <= check_message(named, KeyNames()).size + FRAME_BYTES
 
 
