@@ -15,6 +15,7 @@ from botocore.loaders import JSONFileLoader, Loader
 from hypothesis import settings
 from hypothesis.internal.conjecture.providers import Constants, HypothesisProvider
 from moto.core.botocore_stubber import BotocoreStubber
+from moto.core.serialize import ResponseSerializer
 from xdist.scheduler import LoadFileScheduling
 
 from stream_sort import StreamSorter
@@ -119,6 +120,21 @@ def _moto_takes_one_request_at_a_time() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BotocoreStubber, "__call__", answer_alone)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _moto_looks_up_attributes_of_items_as_they_are() -> Iterator[None]:
+    """It would look for each type that a value could have under all names that a class of moto's might give it."""
+    picked = ResponseSerializer.get_value
+
+    def get_value(serializer: ResponseSerializer, value: Any, key: str, shape: Any) -> Any:
+        if type(value) is dict and shape.parent.name == "AttributeValue":
+            return value.get(key)
+        return picked(serializer, value, key, shape)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ResponseSerializer, "get_value", get_value)
         yield
 
 
