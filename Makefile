@@ -65,7 +65,7 @@ invoke-%: $(UV) ## Run a function of the local stack: make invoke-enqueue EVENT=
 
 # Always written anew: a module that was deleted must not live on in it.
 dist/stream_sort.zip:
-	$(PYTHON) -m stream_sort.replay.jobs.py_files $@
+	$(PYTHON) -m stream_sort.replay.py_files $@
 
 # Spark finds Java as this does. Without it, it would end in a stack trace after the first tests.
 .java:

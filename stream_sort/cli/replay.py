@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable
 
-    from stream_sort.replay.jobs.places import Nearby
+    from stream_sort.replay.engine.places import Nearby
 
 # The jobs read their options themselves, so that `spark-submit spark/backfill.py` and the command are the same.
 ALL_TO_THE_JOB = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -87,7 +87,7 @@ def ask(text: str, yes: bool) -> None:  # noqa: FBT001  # as confirm has it
 
 def find_nearby() -> Nearby | None:
     """Return the local stack, if it is up."""
-    from stream_sort.replay.jobs.places import Nearby  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.replay.engine.places import Nearby  # noqa: PLC0415  # as all imports of commands
 
     stack, place = find_stack(None, AwsPlace(), may_be_local=True)
     return Nearby(stack, place.region, place.endpoint_url, place.key) if stack.outputs else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.replay.rate import RateKeeper
+from stream_sort.replay.origins.rate import RateKeeper
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +30,7 @@ def register(spark: SparkSession) -> None:
 
 
 def read_export(spark: SparkSession, location: str, **options: Any) -> DataFrame:
-    """The messages of a point-in-time export in order; see `stream_sort.replay.export.origin.read_export`."""
-    from stream_sort.replay.export import origin  # noqa: PLC0415  # as above
+    """The messages of a point-in-time export in order; see `stream_sort.replay.origins.export.origin.read_export`."""
+    from stream_sort.replay.origins.export import origin  # noqa: PLC0415  # as above
 
     return origin.read_export(spark, location, **options)

@@ -51,6 +51,8 @@ class Part:
         return sum(map(len, self.ranges))
 
 
+# Rows of a part where nobody asks for more or fewer.
+ROWS_PER_PART = 100_000
 # What it takes to ask for one more range, in rows that could be read meanwhile.
 ROWS_A_RANGE = 150
 

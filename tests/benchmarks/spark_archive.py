@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_sort.replay import register
-from stream_sort.replay.archive.segments import write_segment
+from stream_sort.replay.engine.session import spark_session
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.session import spark_session
+from stream_sort.replay.origins.archive.segments import write_segment
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.slots import MESSAGES, SLOTS, messages
 

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import backfill_parser, options_of
-from stream_sort.replay.export.origin import read_export
-from stream_sort.replay.jobs.session import spark_session
+from stream_sort.replay.engine.session import spark_session
+from stream_sort.replay.origins.export.origin import read_export
 from tests.benchmarks.spark_archive import _in_order
 from tests.spark.exports import ID, md5
 

@@ -15,9 +15,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from stream_sort.replay import register
-from stream_sort.replay.archive.segments import write_segment
+from stream_sort.replay.engine.session import spark_session
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.session import spark_session
+from stream_sort.replay.origins.archive.segments import write_segment
 from stream_sort.replay.ranges import Range
 from tests.benchmarks.spark_archive import SEGMENT_ROWS, _slots
 

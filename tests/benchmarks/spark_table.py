@@ -22,11 +22,11 @@ from stream_sort import StreamSorter
 from stream_sort.local.ministack import MiniStack
 from stream_sort.model.message import KeyNames
 from stream_sort.replay import register
-from stream_sort.replay.access import TableAccess
-from stream_sort.replay.jobs.session import spark_session
+from stream_sort.replay.engine.session import spark_session
+from stream_sort.replay.origins.access import TableAccess
+from stream_sort.replay.origins.table import TableOrigin
 from stream_sort.replay.ranges import Part, Range, cut
 from stream_sort.replay.source.options import ROWS_PER_PARTITION
-from stream_sort.replay.table import TableOrigin
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.raw_pages import RawPages

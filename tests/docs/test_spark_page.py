@@ -13,13 +13,13 @@ import pytest
 from stream_sort.replay.archive import options as archive_options
 from stream_sort.replay.audit import options as audit_options
 from stream_sort.replay.backfill import options as backfill_options
-from stream_sort.replay.jobs import options as job_options
+from stream_sort.replay.engine import options as job_options
 from stream_sort.replay.source import options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stream_sort.replay.jobs.options import JobParser
+    from stream_sort.replay.engine.options import JobParser
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "spark.md").read_text()

@@ -10,8 +10,8 @@ import pytest
 from stream_sort import OrderedConsumer, Pace, StreamSorter
 from stream_sort.formats.terminal_text import UNSAFE
 from stream_sort.model.consumption import Wake
-from stream_sort.replay.archive.segments import read_segment, write_segment
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive.segments import read_segment, write_segment
 from stream_sort.replay.ranges import Range
 from tests.functional.operator_desk import OperatorDesk
 from tests.properties.fuzz.values import CELLS, EXPRESSIONS, PATHS, TERMINALS

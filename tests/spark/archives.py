@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from stream_sort.replay.archive.job import ArchiveOptions
 from stream_sort.replay.audit.job import audit
 from stream_sort.replay.audit.options import AuditOptions
+from stream_sort.replay.engine.options import Source
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
     from stream_sort.replay.audit.report import AuditReport
+    from stream_sort.replay.origins.access import TableAccess
 
 
 def archive_in(folder: Path, access: TableAccess, sorter: StreamSorter) -> ArchiveOptions:

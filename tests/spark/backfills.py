@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from stream_sort.replay.jobs.options import Source
+from stream_sort.replay.engine.options import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 
 def source_of(access: TableAccess, control_table: str = "") -> Source:

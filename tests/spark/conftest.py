@@ -8,8 +8,8 @@ import pytest
 
 from stream_sort import StreamSorter
 from stream_sort.replay import register
-from stream_sort.replay.access import TableAccess
-from stream_sort.replay.jobs.session import spark_session
+from stream_sort.replay.engine.session import spark_session
+from stream_sort.replay.origins.access import TableAccess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from stream_sort.replay.backfill.ledger import Ledger
 from stream_sort.replay.backfill.targets.files import FileWork
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.origin import read_parts
+from stream_sort.replay.origins.origin import read_parts
 from stream_sort.replay.ranges import Range, cut
 from stream_sort.replay.selection import Selection
 from tests.replayed import slots
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from stream_sort.replay.origin import Work
+    from stream_sort.replay.origins.origin import Work
     from stream_sort.replay.ranges import Part
 
 

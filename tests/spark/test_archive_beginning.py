@@ -11,8 +11,8 @@ import pytest
 
 from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run
-from stream_sort.replay.archive.manifest import folder_of
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive.manifest import folder_of
 from tests.spark.archives import archive_in, audited, files
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from stream_sort.errors import ReplayFailed, SettingsError
 from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription
 from stream_sort.replay.archive import job as archive_job
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run, main
-from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.archive.work import WriteSegments
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.selection import Selection
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from stream_sort import StreamSorter
     from stream_sort.local.ministack import MiniStack
     from stream_sort.ports import ControlStore
-    from stream_sort.replay.access import TableAccess
-    from stream_sort.replay.origin import RangeReader
+    from stream_sort.replay.origins.access import TableAccess
+    from stream_sort.replay.origins.origin import RangeReader
     from stream_sort.replay.ranges import Range
 
 HOSTILE = ["{x,y}", "a*b", "..", "_x", ".x", "007", "🙂", "A", "a", "x" * 1024]

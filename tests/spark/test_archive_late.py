@@ -13,12 +13,12 @@ import pytest
 
 from stream_sort import StreamSorter
 from stream_sort.replay.archive.job import ArchiveOptions, archive
-from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.archive.trim import TrimQueues
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
+from stream_sort.replay.engine.options import Source
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import Source
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.slots import document_of
 from tests.spark.backfills import source_of
 from tests.spark.exports import make_export
@@ -26,7 +26,7 @@ from tests.spark.exports import make_export
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
     from stream_sort.replay.ranges import Part
 
 LATE = {"queue": "q", "seq": 5, "text": "late", "raw": b"\x00\xff", "parts": [{"raw": b"x"}, 1.0]}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.replay.archive.job import ArchiveOptions, archive
-from stream_sort.replay.archive.manifest import folder_of
-from stream_sort.replay.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.archive.manifest import folder_of
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from tests.spark.archives import archive_in, audited, files
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort.replay.archive.job import ArchiveOptions, archive
-from stream_sort.replay.archive.manifest import folder_of
-from stream_sort.replay.archive.plan import SegmentPlan, fix, mark_finished
+from stream_sort.replay.origins.archive.manifest import folder_of
+from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, mark_finished
 from tests.spark.archives import archive_in, audited
 from tests.spark.test_archive_lost_plans import fill, lose, problem, read, runs
 from tests.spark.test_archive_restored import Backup
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 
 @pytest.fixture

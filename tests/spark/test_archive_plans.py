@@ -9,13 +9,13 @@ import pytest
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run
-from stream_sort.replay.archive.manifest import folder_of
-from stream_sort.replay.archive.origin import ArchiveOrigin
-from stream_sort.replay.archive.plan import SegmentPlan
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
+from stream_sort.replay.engine.options import Source
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import Source
+from stream_sort.replay.origins.archive.manifest import folder_of
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.archive.plan import SegmentPlan
 from stream_sort.replay.selection import Selection
 from tests.spark.archives import archive_in, audited, files
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 PLAN = SegmentPlan("q", -1, (9, 19, 29, 39))
 LIE = PLAN.mark.replace(".4.done", ".5.done")

@@ -10,10 +10,10 @@ import pytest
 
 from stream_sort.errors import SettingsError
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run
-from stream_sort.replay.archive.manifest import folder_of
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions, backfill_parser, options_of
-from stream_sort.replay.jobs.options import Source
+from stream_sort.replay.engine.options import Source
+from stream_sort.replay.origins.archive.manifest import folder_of
 from tests.spark.archives import archive_in, audited, files
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 KEYS = {"items": ("queue", "seq"), "cursor": ("queue",), "control": ("pk", "sk")}
 

@@ -13,14 +13,14 @@ import pytest
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput, SettingsError
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run, main
-from stream_sort.replay.archive.origin import ArchiveOrigin
-from stream_sort.replay.archive.plan import SegmentPlan, fix
 from stream_sort.replay.audit.job import audit
 from stream_sort.replay.audit.options import AuditOptions
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
+from stream_sort.replay.engine.options import Source
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import Source
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.archive.plan import SegmentPlan, fix
 from stream_sort.replay.selection import Selection
 from tests.spark.backfills import table_options
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
     from stream_sort.replay.audit.report import AuditReport
+    from stream_sort.replay.origins.access import TableAccess
 
 SEGMENT = "queues/q-q/0000000000000000000"
 LAST = "queues/q-q/0000000000000000080"

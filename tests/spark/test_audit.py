@@ -15,12 +15,12 @@ import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.errors import QueueNotFound
-from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.audit import export as audit_export
 from stream_sort.replay.audit.job import audit, main
 from stream_sort.replay.audit.options import AuditOptions
+from stream_sort.replay.engine.options import Source
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import Source
+from stream_sort.replay.origins.archive.segments import write_segment
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.slots import SlotDecoder
 from tests.spark.exports import item, make_export

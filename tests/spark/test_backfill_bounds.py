@@ -8,7 +8,7 @@ import pytest
 
 from stream_sort.replay.backfill.job import backfill, main
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
-from stream_sort.replay.jobs.options import Source
+from stream_sort.replay.engine.options import Source
 from stream_sort.replay.selection import Selection
 from tests.spark.backfills import fill, rows, source_of, table_options
 from tests.spark.exports import item, make_export
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 
 def run(source: Source, out: Path, spark: SparkSession, **selection: Any) -> Any:

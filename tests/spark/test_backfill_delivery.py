@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.local.ministack import MiniStack
-    from stream_sort.replay.access import TableAccess
     from stream_sort.replay.files.storage import Storage
+    from stream_sort.replay.origins.access import TableAccess
 
 LENGTHS = {"ada": 150, "bob": 20, "🙂": 3}
 

@@ -13,8 +13,8 @@ from stream_sort.replay.backfill.job import backfill, main
 from stream_sort.replay.backfill.joining import Join
 from stream_sort.replay.backfill.ledger import Ledger
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
+from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.plan import JobPlan
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.stores.dynamodb import control_rows
 from tests.spark.backfills import files, fill, rows, source_of, table_options
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort import Batch
-    from stream_sort.replay.access import TableAccess
-    from stream_sort.replay.jobs.report import JobReport
+    from stream_sort.replay.engine.report import JobReport
+    from stream_sort.replay.origins.access import TableAccess
 
 QUEUES = ("ada", "bob", "eve")
 

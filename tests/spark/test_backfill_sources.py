@@ -10,8 +10,8 @@ from stream_sort.replay.archive.job import archive
 from stream_sort.replay.archive.options import ArchiveOptions
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
+from stream_sort.replay.engine.options import Source
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import Source
 from stream_sort.replay.selection import Selection
 from tests.spark.backfills import files, fill, rows, source_of
 from tests.spark.exports import item, make_export
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from stream_sort import StreamSorter
     from stream_sort.local.ministack import MiniStack
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 LENGTHS = {"ada": 250, "bob": 20, "{x,y}": 7}
 

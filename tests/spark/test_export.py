@@ -16,8 +16,8 @@ from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import backfill_parser, options_of
 from stream_sort.replay.backfill.slices import by_range
 from stream_sort.replay.completeness import Completeness
-from stream_sort.replay.export.origin import ExportOrigin, read_export
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.export.origin import ExportOrigin, read_export
 from stream_sort.replay.ranges import Part, Range, cut
 from stream_sort.replay.selection import Selection
 from tests.spark.backfills import rows

@@ -13,7 +13,7 @@ from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.aws.stacks import Stack
 from stream_sort.cli import replay
 from stream_sort.model.consumption import Wake
-from stream_sort.replay.jobs.places import Nearby
+from stream_sort.replay.engine.places import Nearby
 from tests.functional.command_line import Line, example_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 RUNBOOK = Path(__file__).parents[2] / "docs" / "operate.md"
 

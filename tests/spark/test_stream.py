@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 Batches = list[list[tuple[str, int]]]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 Rows = list[tuple[str, int]]
 Listing = dict[str, Any]

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.datasource import EqualTo
 
 from stream_sort import StreamSorter
-from stream_sort.replay.access import TableAccess
+from stream_sort.replay.origins.access import TableAccess
 from stream_sort.replay.source.format import FilteringReader
 from stream_sort.replay.source.options import source_options
 from stream_sort.replay.source.reading import Reading

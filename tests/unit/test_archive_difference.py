@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from stream_sort.replay.archive.difference import Difference, first_difference
+from stream_sort.replay.origins.archive.difference import Difference, first_difference
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.slots import SLOTS
 from tests.unit.slot_rows import rows_of, slots

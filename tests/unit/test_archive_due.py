@@ -10,15 +10,15 @@ import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.errors import SettingsError
-from stream_sort.replay.access import TableAccess
 from stream_sort.replay.archive.job import dry_run
 from stream_sort.replay.archive.options import ArchiveOptions
-from stream_sort.replay.archive.owner import Owner
-from stream_sort.replay.archive.plan import SegmentPlan, fix, mark_finished
-from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.access import TableAccess
+from stream_sort.replay.origins.archive.owner import Owner
+from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, mark_finished
+from stream_sort.replay.origins.archive.segments import write_segment
+from stream_sort.replay.origins.table import TableOrigin
 from stream_sort.replay.ranges import Range
-from stream_sort.replay.table import TableOrigin
 from stream_sort.stores.dynamodb.control_rows import key_of, place_of
 from tests.unit.faulty import Faulty, message
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.errors import ArchiveDamaged
-from stream_sort.replay.archive.origin import ArchiveOrigin
-from stream_sort.replay.archive.plan import SegmentPlan, fix, mark_finished
-from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.audit.archive import ArchiveSurvey
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, mark_finished
+from stream_sort.replay.origins.archive.segments import write_segment
 from stream_sort.replay.ranges import Range
 from tests.unit.slot_rows import slots
 

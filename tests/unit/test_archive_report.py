@@ -10,13 +10,13 @@ from stream_sort.model.records import Cursor
 from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.due import Due
 from stream_sort.replay.archive.report import Accounts, planned
-from stream_sort.replay.archive.shelf import Shelf
-from stream_sort.replay.jobs.estimate import Estimate
+from stream_sort.replay.engine.estimate import Estimate
+from stream_sort.replay.origins.archive.shelf import Shelf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.replay.jobs.report import JobReport
+    from stream_sort.replay.engine.report import JobReport
 
 
 def done(due: Due) -> JobReport:

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from stream_sort.errors import FileMissing
-from stream_sort.replay.archive.folders import Folder, Looker, folders
-from stream_sort.replay.archive.manifest import folder_of, segment_name
-from stream_sort.replay.archive.plan import SegmentPlan
-from stream_sort.replay.archive.shelf import Finished, Shelf, settled, unfinished_notes, with_data
+from stream_sort.replay.origins.archive.folders import Folder, Looker, folders
+from stream_sort.replay.origins.archive.manifest import folder_of, segment_name
+from stream_sort.replay.origins.archive.plan import SegmentPlan
+from stream_sort.replay.origins.archive.shelf import Finished, Shelf, settled, unfinished_notes, with_data
 
 FIRST = SegmentPlan("q", -11, (-1, 9))
 SECOND = SegmentPlan("q", 9, (29,))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
-from stream_sort.replay.access import TableAccess
-from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.archive.trim import Bound, TrimBounds, TrimmedQueue, TrimQueues
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.access import TableAccess
+from stream_sort.replay.origins.archive.segments import write_segment
+from stream_sort.replay.origins.table import TableOrigin
 from stream_sort.replay.ranges import Part, Range
-from stream_sort.replay.table import TableOrigin
 from stream_sort.stores.dynamodb.control_rows import key_of, place_of
 from tests.unit.faulty import Faulty, message
 

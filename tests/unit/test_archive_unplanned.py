@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.errors import ArchiveDamaged
-from stream_sort.replay.archive.folders import Looker
-from stream_sort.replay.archive.manifest import folder_of
-from stream_sort.replay.archive.plan import SegmentPlan, fix, is_written, mark_finished
-from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.archive.unplanned import unplanned
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive.folders import Looker
+from stream_sort.replay.origins.archive.manifest import folder_of
+from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, is_written, mark_finished
+from stream_sort.replay.origins.archive.segments import write_segment
 from stream_sort.replay.ranges import Range
 from tests.unit.slot_rows import slots
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stream_sort.replay.archive.shelf import Shelf
+    from stream_sort.replay.origins.archive.shelf import Shelf
 
 
 @pytest.fixture

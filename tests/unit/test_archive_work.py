@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.archive.work import WriteSegments
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive.segments import write_segment
 from stream_sort.replay.ranges import Part, Range
 from tests.unit.slot_rows import slots
 

@@ -11,23 +11,23 @@ import pytest
 
 from stream_sort import StreamSorter
 from stream_sort.errors import ArchiveDamaged, InvalidInput, SettingsError
-from stream_sort.replay.access import TableAccess
 from stream_sort.replay.archive.options import ArchiveOptions
-from stream_sort.replay.archive.origin import ArchiveOrigin
-from stream_sort.replay.archive.owner import Owner
-from stream_sort.replay.archive.plan import SegmentPlan, fix, mark_finished
-from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.audit.archive import ArchiveSurvey
 from stream_sort.replay.audit.promised import promised
+from stream_sort.replay.engine.options import Source
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import Source
-from stream_sort.replay.table import TableOrigin
+from stream_sort.replay.origins.access import TableAccess
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.archive.owner import Owner
+from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, mark_finished
+from stream_sort.replay.origins.archive.segments import write_segment
+from stream_sort.replay.origins.table import TableOrigin
 from tests.unit.faulty import Faulty, message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.replay.archive.manifest import Manifest
+    from stream_sort.replay.origins.archive.manifest import Manifest
 
 ACCESS = TableAccess("Items", "Cursor", region="eu-west-1")
 

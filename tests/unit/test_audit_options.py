@@ -8,7 +8,7 @@ import pytest
 
 from stream_sort.replay.audit.job import main
 from stream_sort.replay.audit.options import AuditOptions, audit_parser, options_of
-from stream_sort.replay.jobs.options import run_main
+from stream_sort.replay.engine.options import run_main
 
 if TYPE_CHECKING:
     from pathlib import Path

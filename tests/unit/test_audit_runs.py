@@ -14,7 +14,7 @@ from stream_sort.replay.audit import runs as audit_runs
 from stream_sort.replay.audit.findings import findings_of
 from stream_sort.replay.audit.queues import QueueAudit, queues_of
 from stream_sort.replay.audit.runs import RunCollector, joined_runs
-from stream_sort.replay.export.lines import KEYS
+from stream_sort.replay.origins.export.lines import KEYS
 
 Slot = tuple[str, int, bool, bool]
 SLOTS = st.tuples(st.sampled_from(["a", "b", "é"]), st.integers(-5, 40), st.booleans(), st.booleans())

@@ -6,7 +6,7 @@ import pytest
 
 from stream_sort.replay.backfill.job import main
 from stream_sort.replay.backfill.options import BackfillOptions, backfill_parser, options_of
-from stream_sort.replay.jobs.options import run_main
+from stream_sort.replay.engine.options import run_main
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,9 +15,9 @@ from stream_sort.model.message import MAX_MESSAGE_BYTES, KeyNames, check_message
 from stream_sort.model.records import Arrival
 from stream_sort.model.withdrawal import Withdrawal
 from stream_sort.replay.audit.table import keys_batch
-from stream_sort.replay.export.files import read_keys, read_slots
-from stream_sort.replay.export.manifest import open_export
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.export.files import read_keys, read_slots
+from stream_sort.replay.origins.export.manifest import open_export
 from stream_sort.stores.dynamodb.items import _record
 from stream_sort.stores.dynamodb.tables import TableNames
 from stream_sort.stores.dynamodb.values import encode

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort.model.message import MIN_SEQ, KeyNames
-from stream_sort.replay.export import files
-from stream_sort.replay.export.columns import MOST_NAMES, PlainLines
-from stream_sort.replay.export.manifest import open_export
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.export import files
+from stream_sort.replay.origins.export.columns import MOST_NAMES, PlainLines
+from stream_sort.replay.origins.export.manifest import open_export
 from stream_sort.replay.slots import SlotDecoder
 from tests.spark.exports import item, make_export
 

@@ -11,15 +11,15 @@ import pytest
 
 from stream_sort.errors import ExportDamaged
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ, KeyNames
-from stream_sort.replay.export.files import read_keys, read_slots
-from stream_sort.replay.export.manifest import open_export
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.export.files import read_keys, read_slots
+from stream_sort.replay.origins.export.manifest import open_export
 from tests.spark.exports import item, make_export
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stream_sort.replay.export.manifest import Export
+    from stream_sort.replay.origins.export.manifest import Export
 
 STRANGE = ("1.5", "-0.25", "99999999999999999999", str(MIN_SEQ - 1), "-1E+40")
 

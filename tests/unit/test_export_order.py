@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_sort.replay.export.order import PLACED, Doubles, Places, without_doubles
+from stream_sort.replay.origins.export.order import PLACED, Doubles, Places, without_doubles
 from stream_sort.replay.ranges import Part, Range, cut
 from stream_sort.replay.slots import SLOTS
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.replay.jobs import interrupts
-from stream_sort.replay.jobs.interrupts import interrupts_told, interrupts_wait
+from stream_sort.replay.engine import interrupts
+from stream_sort.replay.engine.interrupts import interrupts_told, interrupts_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

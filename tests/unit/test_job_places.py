@@ -10,8 +10,8 @@ import pytest
 from stream_sort.aws.stacks import Stack
 from stream_sort.replay.archive.options import archive_parser
 from stream_sort.replay.backfill.options import backfill_parser
-from stream_sort.replay.jobs.options import source_of
-from stream_sort.replay.jobs.places import Nearby, located
+from stream_sort.replay.engine.options import source_of
+from stream_sort.replay.engine.places import Nearby, located
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_sort.replay.archive.segments import write_segment
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive.segments import write_segment
 from stream_sort.replay.ranges import Range
 from tests.unit.slot_rows import slots
 

@@ -8,11 +8,11 @@ import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.errors import JoinRefused, Trimmed
-from stream_sort.replay.access import TableAccess
 from stream_sort.replay.backfill.joining import Join
 from stream_sort.replay.backfill.ledger import Ledger
+from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.plan import JobPlan
+from stream_sort.replay.origins.access import TableAccess
 from stream_sort.replay.ranges import Part, Range
 
 if TYPE_CHECKING:

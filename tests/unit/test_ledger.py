@@ -9,8 +9,8 @@ import pytest
 from stream_sort.errors import SettingsError, StoreError
 from stream_sort.replay.backfill.ledger import Ledger, PartRecord, UnderWay
 from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally, added_up
+from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.plan import JobPlan
 from stream_sort.replay.ranges import Part, Range
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from stream_sort.errors import SettingsError, StoreError
-from stream_sort.replay.jobs.plan import JobPlan, whole_queues
+from stream_sort.replay.engine.plan import JobPlan, whole_queues
 from stream_sort.replay.ranges import Part, Range
 
 OPTIONS = {"sink": "parquet", "queue": ("a", "b"), "to_seq": None}

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from stream_sort.errors import SettingsError, StoreUnavailable
-from stream_sort.replay.rate import KeeperAddress, Pacer, Rate, RateKeeper
+from stream_sort.replay.origins.rate import KeeperAddress, Pacer, Rate, RateKeeper
 
 
 def test_tasks_share_one_rate_whoever_is_at_work() -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.errors import SettingsError
-from stream_sort.replay.access import TableAccess
-from stream_sort.replay.jobs.progress import JobProgress
-from stream_sort.replay.jobs.report import JobReport, check_report_file, shown_json
+from stream_sort.replay.engine.progress import JobProgress
+from stream_sort.replay.engine.report import JobReport, check_report_file, shown_json
+from stream_sort.replay.origins.access import TableAccess
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput, StoreUnavailable
-from stream_sort.replay.archive import segments
-from stream_sort.replay.archive.manifest import DATA, MANIFEST, parse
-from stream_sort.replay.archive.origin import ArchiveOrigin
-from stream_sort.replay.archive.segments import SegmentWriter, check_bytes, read_segment, write_segment
 from stream_sort.replay.files.readable import Readable
 from stream_sort.replay.files.s3_objects import S3Objects
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive import segments
+from stream_sort.replay.origins.archive.manifest import DATA, MANIFEST, parse
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.archive.segments import SegmentWriter, check_bytes, read_segment, write_segment
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.selection import Selection
 from stream_sort.replay.slots import SLOTS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from stream_sort.replay.archive.manifest import Manifest
+    from stream_sort.replay.origins.archive.manifest import Manifest
 
 HOSTILE = ["{x,y}", "a*b", "..", "_x", ".x", "007", "🙂", "A", "a", "a/b", "x" * 1024]
 

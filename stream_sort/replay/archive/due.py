@@ -12,10 +12,10 @@ from stream_sort.errors import SettingsError
 from stream_sort.model.consumption import first_checkpoint
 from stream_sort.model.message import MIN_SEQ
 from stream_sort.model.records import Cursor
-from stream_sort.replay.archive.folders import AT_ONCE, Looker, with_true_end
-from stream_sort.replay.archive.manifest import deletable, first_seq, folder_of, is_manifest
-from stream_sort.replay.archive.plan import is_written
-from stream_sort.replay.archive.shelf import Shelf, settled, with_data, without_plan
+from stream_sort.replay.origins.archive.folders import AT_ONCE, Looker, with_true_end
+from stream_sort.replay.origins.archive.manifest import deletable, first_seq, folder_of, is_manifest
+from stream_sort.replay.origins.archive.plan import is_written
+from stream_sort.replay.origins.archive.shelf import Shelf, settled, with_data, without_plan
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from stream_sort.model.consumption import Checkpoint, Subscription
     from stream_sort.ports import ControlStore, CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
-    from stream_sort.replay.archive.shelf import Damage
     from stream_sort.replay.files.storage import Storage
+    from stream_sort.replay.origins.archive.shelf import Damage
 
 TOGETHER = 100
 EMPTY = Shelf((), (), ())

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any, cast
 from stream_sort.errors import ArchiveDamaged, StreamSortError
 from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.due import Due
-from stream_sort.replay.archive.folders import AT_ONCE
 from stream_sort.replay.archive.options import ArchiveOptions, archive_parser, options_of
-from stream_sort.replay.archive.owner import Owner
-from stream_sort.replay.archive.plan import SegmentPlan, fix, is_written, mark_finished
 from stream_sort.replay.archive.report import Accounts, planned
 from stream_sort.replay.archive.trim import TrimBounds, TrimmedQueue, TrimQueues
 from stream_sort.replay.archive.unplanned import unplanned
 from stream_sort.replay.archive.work import WriteSegments
-from stream_sort.replay.jobs.estimate import estimate
-from stream_sort.replay.jobs.files import check_writable
-from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
-from stream_sort.replay.jobs.origins import paced
-from stream_sort.replay.jobs.plan import JobPlan
-from stream_sort.replay.jobs.progress import JobProgress
-from stream_sort.replay.jobs.report import check_report_file, shown_json, width_of
-from stream_sort.replay.jobs.tasks import run_parts
+from stream_sort.replay.engine.estimate import estimate
+from stream_sort.replay.engine.files import check_writable
+from stream_sort.replay.engine.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
+from stream_sort.replay.engine.origins import paced
+from stream_sort.replay.engine.plan import JobPlan
+from stream_sort.replay.engine.progress import JobProgress
+from stream_sort.replay.engine.report import check_report_file, shown_json, width_of
+from stream_sort.replay.origins.archive.folders import AT_ONCE
+from stream_sort.replay.origins.archive.owner import Owner
+from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, is_written, mark_finished
+from stream_sort.replay.origins.table import TableOrigin
+from stream_sort.replay.origins.tasks import run_parts
 from stream_sort.replay.ranges import Part, Range, cut
-from stream_sort.replay.table import TableOrigin
 
 if TYPE_CHECKING:
     import argparse
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     from stream_sort.model.records import Cursor
     from stream_sort.replay.archive.due import Ledgers
+    from stream_sort.replay.engine.options import Confirm
+    from stream_sort.replay.engine.places import FindNearby
+    from stream_sort.replay.engine.report import JobReport
     from stream_sort.replay.files.storage import Storage
-    from stream_sort.replay.jobs.options import Confirm
-    from stream_sort.replay.jobs.places import FindNearby
-    from stream_sort.replay.jobs.report import JobReport
 
 __all__ = ["ArchiveOptions", "archive", "dry_run", "main"]
 
@@ -231,7 +231,7 @@ def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
             what = f"Delete for good, from table {given.items_table}, what is in {given.archive} and consumed by all."
             ask_first(what, given, confirm)
         # Spark takes seconds to start; what is wrong with the options is said before.
-        from stream_sort.replay.jobs.session import spark_session  # noqa: PLC0415
+        from stream_sort.replay.engine.session import spark_session  # noqa: PLC0415
 
         report = archive(options, spark_session("stream-sort archive"))
     if given.report:

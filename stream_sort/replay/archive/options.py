@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stream_sort.aws.clients import make_client
 from stream_sort.errors import SettingsError
-from stream_sort.replay.access import PATIENCE, TableAccess
 from stream_sort.replay.archive.due import Ledgers
+from stream_sort.replay.engine.options import JobParser, add_place, add_running, missing_table, positive
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import JobParser, add_place, add_running, missing_table, positive
+from stream_sort.replay.origins.access import TableAccess
 from stream_sort.replay.selection import Selection
-from stream_sort.stores.dynamodb.archive_marks import DynamoArchiveMarks
-from stream_sort.stores.dynamodb.calls import Calls
 
 if TYPE_CHECKING:
     import argparse
@@ -47,10 +44,8 @@ class ArchiveOptions:
 
     def ledgers(self) -> Ledgers:
         """Where it stands how far queues are consumed and archived."""
-        access = self.access
-        client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
-        marks = DynamoArchiveMarks(Calls(client, PATIENCE), self.control_table, self.storage.canonical)
-        stores = access.sorter.stores
+        marks = self.access.archive_marks(self.control_table, self.storage.canonical)
+        stores = self.access.sorter.stores
         return Ledgers(stores.control(self.control_table), marks, self.storage, stores.cursors)
 
 

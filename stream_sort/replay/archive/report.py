@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.replay.jobs.report import JobReport
+from stream_sort.replay.engine.report import JobReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.archive.due import Due
     from stream_sort.replay.archive.trim import TrimmedQueue
     from stream_sort.replay.archive.work import Written
-    from stream_sort.replay.jobs.estimate import Estimate
+    from stream_sort.replay.engine.estimate import Estimate
 
 COLUMNS = ("queue", "rows", "tombstones", "segments", "bytes", "archived_through", "position", "held_by", "problem")
 # Slots, or queues, that notes name.

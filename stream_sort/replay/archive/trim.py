@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from stream_sort.errors import NotConsumed, RowDamaged, StreamSortError
 from stream_sort.model.message import same_value
-from stream_sort.replay.archive.difference import first_difference
-from stream_sort.replay.archive.folders import AT_ONCE
-from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.archive.work import HOPELESS
+from stream_sort.replay.origins.archive.difference import first_difference
+from stream_sort.replay.origins.archive.folders import AT_ONCE
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.table import TableOrigin
 from stream_sort.replay.ranges import Range, joined
 from stream_sort.replay.slots import document_of
-from stream_sort.replay.table import TableOrigin
 from stream_sort.upkeep.trimmer import PAGE, Trimmer
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from stream_sort.model.records import Cursor
     from stream_sort.ports import ControlStore
-    from stream_sort.replay.access import TableAccess
     from stream_sort.replay.files.storage import Storage
+    from stream_sort.replay.origins.access import TableAccess
+    from stream_sort.replay.origins.rate import Rate
     from stream_sort.replay.ranges import Part
-    from stream_sort.replay.rate import Rate
 
 # Slots below the floor that are looked up one by one in the archive; where there are more, all from the first one on.
 FEW = 10

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import ArchiveDamaged, FileMissing
-from stream_sort.replay.archive.manifest import first_seq, folder_of, is_manifest, parse
-from stream_sort.replay.archive.plan import plan_name
+from stream_sort.replay.origins.archive.manifest import first_seq, folder_of, is_manifest, parse
+from stream_sort.replay.origins.archive.plan import plan_name
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:

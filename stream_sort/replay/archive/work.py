@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, StoreMisconfigured, StoreUnavailable, StreamSortError
-from stream_sort.replay.archive.manifest import MANIFEST, parse, segment_name
-from stream_sort.replay.archive.segments import check_bytes, write_segment
 from stream_sort.replay.completeness import Completeness
+from stream_sort.replay.origins.archive.manifest import MANIFEST, parse, segment_name
+from stream_sort.replay.origins.archive.segments import check_bytes, write_segment
 
 if TYPE_CHECKING:
-    from stream_sort.replay.archive.manifest import Manifest
     from stream_sort.replay.files.storage import Storage
-    from stream_sort.replay.origin import RangeReader
+    from stream_sort.replay.origins.archive.manifest import Manifest
+    from stream_sort.replay.origins.origin import RangeReader
     from stream_sort.replay.ranges import Part, Range
 
 # What no other range can escape.

@@ -13,13 +13,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput, shown
-from stream_sort.replay.archive.folders import AT_ONCE, STRAY, folders
-from stream_sort.replay.archive.manifest import LOST, QUEUES, SEGMENT_LOST, Manifest, check_end, folder_of, parse
-from stream_sort.replay.archive.segments import read_segment
-from stream_sort.replay.archive.shelf import SOME, unfinished_notes
 from stream_sort.replay.audit.runs import RUNS, RunCollector
-from stream_sort.replay.export.order import Doubles
 from stream_sort.replay.files.paths import decode_queue
+from stream_sort.replay.origins.archive.folders import AT_ONCE, STRAY, folders
+from stream_sort.replay.origins.archive.manifest import (
+    LOST,
+    QUEUES,
+    SEGMENT_LOST,
+    Manifest,
+    check_end,
+    folder_of,
+    parse,
+)
+from stream_sort.replay.origins.archive.segments import read_segment
+from stream_sort.replay.origins.archive.shelf import SOME, unfinished_notes
+from stream_sort.replay.origins.export.order import Doubles
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
@@ -73,7 +81,7 @@ class ArchiveSurvey:
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """The runs of all segments that can be trusted."""
-        from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
+        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         self._load()
         storage = self._storage
@@ -84,7 +92,7 @@ class ArchiveSurvey:
 
     def conflicts(self, spark: SparkSession, queues: Iterable[str]) -> Doubles:
         """What two segments of these queues hold in two versions."""
-        from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # as above
+        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # as above
 
         wanted = set(queues)
         of_queues = groupby((one for one in self._manifests if one.queue in wanted), key=lambda one: one.queue)

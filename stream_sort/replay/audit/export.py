@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_sort.replay.audit.runs import RunCollector
-from stream_sort.replay.export.files import read_keys
-from stream_sort.replay.export.lines import KEYS
-from stream_sort.replay.export.origin import ExportOrigin
-from stream_sort.replay.jobs.options import ROWS_PER_PART
-from stream_sort.replay.ranges import Range, cut
+from stream_sort.replay.origins.export.files import read_keys
+from stream_sort.replay.origins.export.lines import KEYS
+from stream_sort.replay.origins.export.origin import ExportOrigin
+from stream_sort.replay.ranges import ROWS_PER_PART, Range, cut
 from stream_sort.replay.selection import Selection
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from stream_sort.model.message import KeyNames
-    from stream_sort.replay.export.manifest import DataFile, Export
-    from stream_sort.replay.export.order import Doubles
     from stream_sort.replay.files.storage import Storage
-    from stream_sort.replay.jobs.tasks import Answer
+    from stream_sort.replay.origins.export.manifest import DataFile, Export
+    from stream_sort.replay.origins.export.order import Doubles
+    from stream_sort.replay.origins.tasks import Answer
     from stream_sort.replay.ranges import Part
 
 # So many runs of a file may travel; with more, the queues that are in many pieces are looked at once more.
@@ -62,7 +61,7 @@ class ExportSurvey:
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """The runs of all files."""
-        from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
+        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         export = ExportOrigin(self.storage).export
         looks = list(run_parts(spark, export.files, partial(_look, export, self.keys, self.queues)))
@@ -81,8 +80,8 @@ class ExportSurvey:
         return origin.doubles
 
     def _exact(self, spark: SparkSession, export: Export, scattered: frozenset[str]) -> Iterator[pa.RecordBatch]:
-        from stream_sort.replay.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
-        from stream_sort.replay.jobs.tasks import run_tasks  # noqa: PLC0415
+        from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
+        from stream_sort.replay.origins.tasks import run_tasks  # noqa: PLC0415
 
         def tasks(answer: Answer) -> Any:
             files = spark.range(0, len(export.files), 1, len(export.files))

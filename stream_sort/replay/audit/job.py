@@ -31,14 +31,14 @@ from stream_sort.replay.audit.queues import QueueAudit, queues_of
 from stream_sort.replay.audit.report import AuditReport
 from stream_sort.replay.audit.runs import RunCollector
 from stream_sort.replay.audit.standing import StandingReader, check_known
+from stream_sort.replay.engine.files import check_readable, check_writable
+from stream_sort.replay.engine.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
+from stream_sort.replay.engine.origins import access_of
+from stream_sort.replay.engine.progress import JobProgress
+from stream_sort.replay.engine.report import shown_json, width_of, write_report
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.files import check_readable, check_writable
-from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
-from stream_sort.replay.jobs.origins import access_of
-from stream_sort.replay.jobs.progress import JobProgress
-from stream_sort.replay.jobs.report import shown_json, width_of, write_report
+from stream_sort.replay.origins.table_keys import check_keys
 from stream_sort.replay.ranges import Range
-from stream_sort.replay.table_keys import check_keys
 
 if TYPE_CHECKING:
     import argparse
@@ -48,17 +48,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.replay.audit.options import AuditOptions
-    from stream_sort.replay.export.order import Doubles
-    from stream_sort.replay.jobs.options import Confirm
-    from stream_sort.replay.jobs.places import FindNearby
-    from stream_sort.replay.rate import Rate
+    from stream_sort.replay.engine.options import Confirm
+    from stream_sort.replay.engine.places import FindNearby
+    from stream_sort.replay.origins.export.order import Doubles
+    from stream_sort.replay.origins.rate import Rate
 
 
 def audit(options: AuditOptions, spark: SparkSession | None = None) -> AuditReport:
     """Look at everything, and tell what is wrong; changes nothing, unless it is to repair."""
     if spark is None:
         check_readable(options.source)
-        from stream_sort.replay.jobs.session import spark_session  # noqa: PLC0415  # Spark is slow to load
+        from stream_sort.replay.engine.session import spark_session  # noqa: PLC0415  # Spark is slow to load
 
         spark = spark_session("stream-sort audit")
     return _Audit(options, spark).run()
@@ -154,13 +154,13 @@ class _Audit:
         return queues, []
 
     def _archive(self) -> tuple[dict[str, QueueAudit], list[AuditFinding]]:
-        from stream_sort.replay.archive.shelf import unfinished_notes  # noqa: PLC0415  # one of three is loaded
         from stream_sort.replay.audit.archive import ArchiveSurvey  # noqa: PLC0415  # as above
         from stream_sort.replay.audit.promised import (  # noqa: PLC0415  # as above
             promised,
             rowless_notes,
             unmarked_notes,
         )
+        from stream_sort.replay.origins.archive.shelf import unfinished_notes  # noqa: PLC0415  # one of three is loaded
 
         storage, named = self._storage(), self.options.queues
         # Watermarks before segments: what is archived meanwhile is no finding.
@@ -199,7 +199,7 @@ class _Audit:
     def _rate(self) -> Rate | None:
         if self.options.max_read_units is None:
             return None
-        from stream_sort.replay.rate import Rate, RateKeeper  # noqa: PLC0415  # a rate is rarely wanted
+        from stream_sort.replay.origins.rate import Rate, RateKeeper  # noqa: PLC0415  # a rate is rarely wanted
 
         host = self.spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1")
         # Lives as long as this process: tasks may ask until the last one has ended.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import SettingsError
 from stream_sort.model.message import check_queue
-from stream_sort.replay.jobs.options import JobParser, Source, add_running, add_source, place_name, source_of
-from stream_sort.replay.jobs.report import check_report_file, is_there
+from stream_sort.replay.engine.options import JobParser, Source, add_running, add_source, place_name, source_of
+from stream_sort.replay.engine.report import check_report_file, is_there
 from stream_sort.replay.selection import seq_number
 
 if TYPE_CHECKING:

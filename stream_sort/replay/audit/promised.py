@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import StreamSortError
-from stream_sort.replay.archive.options import ArchiveOptions
-from stream_sort.replay.archive.owner import Owner
-from stream_sort.replay.archive.shelf import SOME
-from stream_sort.replay.jobs.origins import access_of
+from stream_sort.replay.engine.origins import access_of
+from stream_sort.replay.origins.archive.owner import Owner
+from stream_sort.replay.origins.archive.shelf import SOME
 from stream_sort.replay.selection import Selection
 
 if TYPE_CHECKING:
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 
     from stream_sort.ports import CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
+    from stream_sort.replay.engine.options import Source
     from stream_sort.replay.files.storage import Storage
-    from stream_sort.replay.jobs.options import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def promised(source: Source, storage: Storage, queues: tuple[str, ...] | None) -
     starts, floors, damaged = dict[str, int](), dict[str, int | None](), dict[str, StreamSortError]()
     for cursor in access.cursors(Selection(only=only), damaged):
         starts[cursor.queue], floors[cursor.queue] = cursor.first_seq - 1, cursor.floor
-    marks = ArchiveOptions(access, source.control_table, storage).ledgers().marks
+    marks = access.archive_marks(source.control_table, storage.canonical)
     made = {queue: _promise(mark, starts[queue]) for queue, mark in marks.archived(list(starts)).items()}
     return Promises(made, floors, marks, access.sorter.stores.cursors, damaged)
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from stream_sort.formats.columns import PIPE_WIDTH
 from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.audit.findings import KINDS
-from stream_sort.replay.jobs.report import JobReport
+from stream_sort.replay.engine.report import JobReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

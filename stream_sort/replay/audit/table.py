@@ -15,9 +15,9 @@ from stream_sort.aws.clients import make_client
 from stream_sort.errors import AccessDenied, StreamSortError, named_error
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 from stream_sort.model.withdrawal import is_kept_aside
-from stream_sort.replay.access import PATIENCE
 from stream_sort.replay.audit.runs import RunCollector
-from stream_sort.replay.export.lines import KEYS
+from stream_sort.replay.origins.access import PATIENCE
+from stream_sort.replay.origins.export.lines import KEYS
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.values import int_at, is_whole, text_at
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.model.message import KeyNames
-    from stream_sort.replay.access import TableAccess
-    from stream_sort.replay.rate import Rate
+    from stream_sort.replay.origins.access import TableAccess
+    from stream_sort.replay.origins.rate import Rate
     from stream_sort.stores.dynamodb.raw_pages import RawPage
     from stream_sort.stores.dynamodb.values import Wire
 
@@ -65,7 +65,7 @@ class TableSurvey:
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """The runs that each task has found, as it ends."""
-        from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
+        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         stretches = self._stretches(spark.sparkContext.defaultParallelism)
         for runs, no_slot, failed in run_parts(spark, stretches, self._look):

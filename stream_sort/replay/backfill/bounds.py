@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import MissingItems
-from stream_sort.replay.trimmed import check_not_trimmed, trimmed_since
+from stream_sort.replay.origins.trimmed import check_not_trimmed, trimmed_since
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stream_sort.model.records import Cursor
     from stream_sort.replay.backfill.options import BackfillOptions
     from stream_sort.replay.backfill.tally import RangeTally
-    from stream_sort.replay.jobs.plan import JobPlan
+    from stream_sort.replay.engine.plan import JobPlan
     from stream_sort.replay.ranges import Range
     from stream_sort.replay.selection import Selection
 

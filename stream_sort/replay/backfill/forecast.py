@@ -9,12 +9,12 @@ from stream_sort.formats.columns import PIPE_WIDTH
 from stream_sort.formats.terminal_text import visible
 from stream_sort.replay.backfill.bounds import shortfalls
 from stream_sort.replay.backfill.report import short_notes
-from stream_sort.replay.jobs.report import MOST_QUEUES, table
+from stream_sort.replay.engine.report import MOST_QUEUES, table
 
 if TYPE_CHECKING:
     from stream_sort.replay.backfill.options import BackfillOptions
-    from stream_sort.replay.jobs.estimate import Estimate
-    from stream_sort.replay.jobs.plan import JobPlan
+    from stream_sort.replay.engine.estimate import Estimate
+    from stream_sort.replay.engine.plan import JobPlan
 
 NOTHING_DONE = "dry run: nothing was read or written"
 

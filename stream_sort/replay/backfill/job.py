@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from stream_sort.errors import JoinRefused, StreamSortError
 from stream_sort.replay.backfill.options import backfill_parser, options_of
 from stream_sort.replay.backfill.run import RESUME, BackfillRun
-from stream_sort.replay.jobs.options import COMPLETE, INCOMPLETE, complain, run_main
-from stream_sort.replay.jobs.report import check_report_file, shown_json, width_of
+from stream_sort.replay.engine.options import COMPLETE, INCOMPLETE, complain, run_main
+from stream_sort.replay.engine.report import check_report_file, shown_json, width_of
 
 if TYPE_CHECKING:
     import argparse
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.replay.backfill.options import BackfillOptions
-    from stream_sort.replay.jobs.places import FindNearby
-    from stream_sort.replay.jobs.report import JobReport
+    from stream_sort.replay.engine.places import FindNearby
+    from stream_sort.replay.engine.report import JobReport
 
 
 def backfill(options: BackfillOptions, spark: SparkSession | None = None) -> JobReport:

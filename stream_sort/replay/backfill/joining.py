@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from stream_sort.model.records import Cursor
     from stream_sort.ports import ControlStore
-    from stream_sort.replay.access import TableAccess
     from stream_sort.replay.backfill.ledger import Ledger
-    from stream_sort.replay.jobs.plan import JobPlan
+    from stream_sort.replay.engine.plan import JobPlan
+    from stream_sort.replay.origins.access import TableAccess
 
 BEGUN = "join.json"
 # What the run of a checkpoint begins with that holds a place for a backfill.

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import StoreError, StreamSortError, shown
 from stream_sort.replay.backfill.tally import RangeTally
+from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.files.json_content import flaw, value_of
-from stream_sort.replay.jobs.plan import JobPlan
 from stream_sort.replay.ranges import is_number
 
 if TYPE_CHECKING:

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws.clients import make_client
 from stream_sort.errors import SettingsError
-from stream_sort.replay.access import TableAccess
 from stream_sort.replay.backfill.targets.senders import SinkSender, TableSender
-from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import (
-    ROWS_PER_PART,
+from stream_sort.replay.engine.options import (
     JobParser,
     Source,
     add_range,
@@ -24,6 +21,9 @@ from stream_sort.replay.jobs.options import (
     selection_of,
     source_of,
 )
+from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.access import TableAccess
+from stream_sort.replay.ranges import ROWS_PER_PART
 from stream_sort.replay.selection import Selection
 from stream_sort.settings import Settings
 

@@ -13,7 +13,7 @@ from stream_sort.replay.backfill.ledger import READERS, PartRecord
 from stream_sort.replay.backfill.options import QUEUES_TOGETHER
 from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.backfill.targets.files import file_name
-from stream_sort.replay.jobs.plan import JobPlan, whole_queues
+from stream_sort.replay.engine.plan import JobPlan, whole_queues
 from stream_sort.replay.ranges import Part, Range, cut
 
 if TYPE_CHECKING:

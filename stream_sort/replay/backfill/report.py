@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally, added_up
-from stream_sort.replay.jobs.report import JobReport
+from stream_sort.replay.engine.report import JobReport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

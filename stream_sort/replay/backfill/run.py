@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from stream_sort.errors import SettingsError, Trimmed
-from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.backfill.bounds import shortfalls, trimmed_meanwhile, trimmed_notes
 from stream_sort.replay.backfill.forecast import Forecast
 from stream_sort.replay.backfill.joining import Join, begun_text, held_text, lost_text
@@ -20,13 +19,14 @@ from stream_sort.replay.backfill.report import hole_text, is_complete, is_settle
 from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally
 from stream_sort.replay.backfill.targets.delivery import DeliveryWork
 from stream_sort.replay.backfill.targets.files import FileWork
-from stream_sort.replay.jobs.estimate import estimate
-from stream_sort.replay.jobs.files import check_writable
-from stream_sort.replay.jobs.origins import access_of, origin_of, paced
-from stream_sort.replay.jobs.progress import JobProgress
+from stream_sort.replay.engine.estimate import estimate
+from stream_sort.replay.engine.files import check_writable
+from stream_sort.replay.engine.origins import access_of, origin_of, paced
+from stream_sort.replay.engine.progress import JobProgress
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.table import TableOrigin
+from stream_sort.replay.origins.table_keys import check_keys
 from stream_sort.replay.selection import clipped
-from stream_sort.replay.table import TableOrigin
-from stream_sort.replay.table_keys import check_keys
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
     from stream_sort.replay.backfill.ledger import PartRecord
     from stream_sort.replay.backfill.options import BackfillOptions
-    from stream_sort.replay.export.origin import ExportOrigin
-    from stream_sort.replay.jobs.plan import JobPlan
-    from stream_sort.replay.jobs.report import JobReport
-    from stream_sort.replay.origin import Origin, Work
+    from stream_sort.replay.engine.plan import JobPlan
+    from stream_sort.replay.engine.report import JobReport
+    from stream_sort.replay.origins.export.origin import ExportOrigin
+    from stream_sort.replay.origins.origin import Origin, Work
     from stream_sort.replay.ranges import Part
 
 RESUME = "run the same command again; it resumes at its checkpoint"
@@ -259,7 +259,7 @@ class BackfillRun:
     @cached_property
     def _spark(self) -> SparkSession:
         # pyspark takes a second to load, which bad input need not wait for.
-        from stream_sort.replay.jobs.session import spark_session  # noqa: PLC0415
+        from stream_sort.replay.engine.session import spark_session  # noqa: PLC0415
 
         return self.session or spark_session("stream-sort backfill")
 

@@ -11,7 +11,7 @@ from stream_sort.replay.ranges import Range, is_number, range_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stream_sort.replay.export.order import Doubles
+    from stream_sort.replay.origins.export.order import Doubles
 
 NOT_DONE = "not done"
 MOST_CONFLICTING = 20

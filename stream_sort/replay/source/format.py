@@ -13,8 +13,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from stream_sort.errors import SettingsError
+from stream_sort.replay.origins.rate import Rate
 from stream_sort.replay.ranges import Part
-from stream_sort.replay.rate import Rate
 from stream_sort.replay.slots import MESSAGES, SLOTS
 from stream_sort.replay.source.options import source_options
 from stream_sort.replay.source.reading import Reading
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, Filter
     from pyspark.sql.types import StructType
 
-    from stream_sort.replay.rate import KeeperAddress
+    from stream_sort.replay.origins.rate import KeeperAddress
 
 
 class StreamSortSource(DataSource):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import SettingsError, shown
-from stream_sort.replay.access import TableAccess
+from stream_sort.replay.origins.access import TableAccess
 from stream_sort.replay.selection import Selection, moment, queue_names, seq_number
 
 if TYPE_CHECKING:

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from stream_sort.errors import MissingItems, SettingsError
-from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.completeness import Completeness
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.table import TableOrigin
+from stream_sort.replay.origins.trimmed import trimmed_since
 from stream_sort.replay.ranges import Range, cut
 from stream_sort.replay.slots import MESSAGES, SLOTS, in_time, messages
 from stream_sort.replay.source.fields import MISFITS, Fields
 from stream_sort.replay.source.options import NULL
-from stream_sort.replay.table import TableOrigin
-from stream_sort.replay.trimmed import trimmed_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from stream_sort.errors import Trimmed
+    from stream_sort.replay.origins.rate import Rate
     from stream_sort.replay.ranges import Part
-    from stream_sort.replay.rate import Rate
     from stream_sort.replay.source.options import SourceOptions
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
     from stream_sort.model.records import Cursor
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
     from stream_sort.replay.source.reading import Reading
 
 

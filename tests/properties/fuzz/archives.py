@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from stream_sort.errors import FileMissing, StreamSortError
-from stream_sort.replay.archive import owner, plan
-from stream_sort.replay.archive.folders import folders
-from stream_sort.replay.archive.manifest import parse, segment_name
-from stream_sort.replay.archive.origin import ArchiveOrigin
-from stream_sort.replay.archive.plan import SegmentPlan, mark_finished
-from stream_sort.replay.archive.segments import read_segment, write_segment
-from stream_sort.replay.archive.shelf import Shelf
 from stream_sort.replay.backfill.ledger import Ledger, PartRecord
 from stream_sort.replay.backfill.tally import RangeTally
+from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.plan import JobPlan
+from stream_sort.replay.origins.archive import owner, plan
+from stream_sort.replay.origins.archive.folders import folders
+from stream_sort.replay.origins.archive.manifest import parse, segment_name
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.archive.plan import SegmentPlan, mark_finished
+from stream_sort.replay.origins.archive.segments import read_segment, write_segment
+from stream_sort.replay.origins.archive.shelf import Shelf
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.selection import Selection
 from tests.properties.fuzz.target import Target

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from stream_sort.errors import StreamSortError
 from stream_sort.model.message import KeyNames
-from stream_sort.replay.export.columns import PlainLines
-from stream_sort.replay.export.files import read_keys, read_slots
-from stream_sort.replay.export.lines import items_of, slots_of
-from stream_sort.replay.export.manifest import FILES, SUMMARY, open_export
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.export.columns import PlainLines
+from stream_sort.replay.origins.export.files import read_keys, read_slots
+from stream_sort.replay.origins.export.lines import items_of, slots_of
+from stream_sort.replay.origins.export.manifest import FILES, SUMMARY, open_export
 from stream_sort.replay.slots import SlotDecoder
 from tests.properties.fuzz.target import Target
 from tests.properties.fuzz.values import DEEP, TEXTS, VALUES, WHOLE, as_json, bitten, mangled

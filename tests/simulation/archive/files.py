@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from stream_sort.errors import FileMissing
-from stream_sort.replay.archive.manifest import is_manifest
 from stream_sort.replay.files.readable import Readable
+from stream_sort.replay.origins.archive.manifest import is_manifest
 
 if TYPE_CHECKING:
     from tests.simulation.archive.fuse import Fuse

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from stream_sort.model.message import KeyNames
-from stream_sort.replay.archive.manifest import DATA, MANIFEST, PLANS, segment_name
-from stream_sort.replay.archive.segments import write_segment
+from stream_sort.replay.origins.archive.manifest import DATA, MANIFEST, PLANS, segment_name
+from stream_sort.replay.origins.archive.segments import write_segment
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.slots import SlotDecoder
 from tests.simulation.archive.tables import wire_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
 
-    from stream_sort.replay.archive.plan import SegmentPlan
+    from stream_sort.replay.origins.archive.plan import SegmentPlan
     from tests.simulation.archive.world import World
 
 T = TypeVar("T")

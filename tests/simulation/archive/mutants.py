@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stream_sort.replay.archive import due, job, segments, work
-from stream_sort.replay.archive.plan import fix, mark_finished
+from stream_sort.replay.archive import due, job, work
 from stream_sort.replay.archive.trim import TrimQueues
 from stream_sort.replay.audit import archive as audit
+from stream_sort.replay.origins.archive import segments
+from stream_sort.replay.origins.archive.plan import fix, mark_finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
     from stream_sort.model.records import Cursor
     from stream_sort.ports.archive import Archived
     from stream_sort.replay.archive.due import Due
-    from stream_sort.replay.archive.manifest import Manifest
-    from stream_sort.replay.archive.plan import SegmentPlan
-    from stream_sort.replay.archive.shelf import Damage, Shelf
     from stream_sort.replay.archive.trim import TrimmedQueue
     from stream_sort.replay.files.storage import Storage
+    from stream_sort.replay.origins.archive.manifest import Manifest
+    from stream_sort.replay.origins.archive.plan import SegmentPlan
+    from stream_sort.replay.origins.archive.shelf import Damage, Shelf
+    from stream_sort.replay.origins.table import TableOrigin
     from stream_sort.replay.ranges import Range
-    from stream_sort.replay.table import TableOrigin
 
 
 @dataclass(frozen=True, slots=True)

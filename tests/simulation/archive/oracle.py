@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from stream_sort.model.slots import Entry
-    from stream_sort.replay.archive.manifest import Manifest
-    from stream_sort.replay.archive.plan import SegmentPlan
-    from stream_sort.replay.jobs.report import JobReport
+    from stream_sort.replay.engine.report import JobReport
+    from stream_sort.replay.origins.archive.manifest import Manifest
+    from stream_sort.replay.origins.archive.plan import SegmentPlan
     from tests.simulation.archive.modes import Mode
     from tests.simulation.archive.witnesses import Audit, Reading
     from tests.simulation.archive.world import World

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from stream_sort.replay.archive import due, folders, job, origin, trim
-from stream_sort.replay.archive.owner import Owner
+from stream_sort.replay.archive import due, job, trim
 from stream_sort.replay.audit import archive as audit
 from stream_sort.replay.files import storage
-from stream_sort.replay.jobs import tasks
+from stream_sort.replay.origins import tasks
+from stream_sort.replay.origins.archive import folders, origin
+from stream_sort.replay.origins.archive.owner import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

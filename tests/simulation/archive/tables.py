@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.model.slots import expand
-from stream_sort.replay.access import TableAccess
 from stream_sort.replay.archive.due import Ledgers
 from stream_sort.replay.archive.options import ArchiveOptions
+from stream_sort.replay.origins.access import TableAccess
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.raw_pages import RawPage, RawPages
 from stream_sort.stores.dynamodb.values import encode

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput
-from stream_sort.replay.archive.manifest import PLANS, first_seq, folder_of, is_manifest, parse
-from stream_sort.replay.archive.origin import ArchiveOrigin
-from stream_sort.replay.archive.plan import stored_plan
-from stream_sort.replay.archive.segments import read_segment
 from stream_sort.replay.audit.archive import ArchiveSurvey
 from stream_sort.replay.audit.promised import Promise, Promises
+from stream_sort.replay.origins.archive.manifest import PLANS, first_seq, folder_of, is_manifest, parse
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.archive.plan import stored_plan
+from stream_sort.replay.origins.archive.segments import read_segment
 from stream_sort.replay.slots import document_of
 from tests.simulation.archive.seams import SPARK
 from tests.simulation.archive.world import QUEUE
 
 if TYPE_CHECKING:
-    from stream_sort.replay.archive.manifest import Manifest
-    from stream_sort.replay.archive.plan import SegmentPlan
+    from stream_sort.replay.origins.archive.manifest import Manifest
+    from stream_sort.replay.origins.archive.plan import SegmentPlan
     from stream_sort.replay.ranges import Range
     from tests.simulation.archive.world import World
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from stream_sort.model.slots import expand
 from stream_sort.replay.archive import job
-from stream_sort.replay.archive.manifest import QUEUES
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive.manifest import QUEUES
 from stream_sort.sorter import Options, Sorter
 from stream_sort.stores.memory.tables import MemoryTables
 from stream_sort.testing.simulation.failure import Trace
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stream_sort.model.records import Cursor
     from stream_sort.model.slots import Entry
     from stream_sort.ports.archive import Archived
-    from stream_sort.replay.jobs.report import JobReport
+    from stream_sort.replay.engine.report import JobReport
 
 QUEUE = "q"
 SKIPS = 0.1

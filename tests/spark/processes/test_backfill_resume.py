@@ -20,7 +20,7 @@ from tests.spark.backfills import files, fill, source_of, table_options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 KILLS = int(os.environ.get("STREAM_SORT_KILLS", "2"))
 SCRIPT = Path(__file__).parents[3] / "spark" / "backfill.py"

@@ -14,11 +14,11 @@ from zipfile import ZipFile
 import pyarrow.parquet as pq
 import pytest
 
-from stream_sort.replay.jobs.py_files import write_zip
+from stream_sort.replay.py_files import write_zip
 
 if TYPE_CHECKING:
     from stream_sort import StreamSorter
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 ROOT = Path(__file__).parents[3]
 LIBRARIES = sysconfig.get_path("purelib")

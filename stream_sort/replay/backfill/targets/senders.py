@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_sort.errors import QueueExists, SequenceConflict, SettingsError
-from stream_sort.replay.table_keys import check_keys
+from stream_sort.replay.origins.table_keys import check_keys
 from stream_sort.settings import SinkSettings
 from stream_sort.sinks.choose import SINKS, make_client, make_sink, region_of
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stream_sort.model.batch import Batch
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 NO_TARGET = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "ResourceNotFoundException"})
 

@@ -13,13 +13,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stream_sort.model.message import MAX_SEQ
-from stream_sort.replay.archive.manifest import DATA, LOST, MANIFEST, PLANS, deletable, first_seq, is_manifest
 from stream_sort.replay.files.paths import decode_seq, encode_seq
+from stream_sort.replay.origins.archive.manifest import DATA, LOST, MANIFEST, PLANS, deletable, first_seq, is_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from stream_sort.replay.archive.plan import SegmentPlan
+    from stream_sort.replay.origins.archive.plan import SegmentPlan
 
 _FINISHED = re.compile(r"(-?[0-9]{19})\.(-?[0-9]{19})\.([0-9]+)\.done")
 # Queues that are named in notes.

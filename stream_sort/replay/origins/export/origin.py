@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from stream_sort.errors import InvalidInput, SequenceConflict, SettingsError
 from stream_sort.model.message import KeyNames
-from stream_sort.replay.export.files import read_keys, read_slots
-from stream_sort.replay.export.manifest import Export, open_export
-from stream_sort.replay.export.order import Doubles, Places, Singles, without_doubles
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.jobs.options import ROWS_PER_PART
-from stream_sort.replay.ranges import Range, cut
+from stream_sort.replay.origins.export.files import read_keys, read_slots
+from stream_sort.replay.origins.export.manifest import Export, open_export
+from stream_sort.replay.origins.export.order import Doubles, Places, Singles, without_doubles
+from stream_sort.replay.ranges import ROWS_PER_PART, Range, cut
 from stream_sort.replay.selection import Selection, clipped
 from stream_sort.replay.slots import in_time, messages
 
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from stream_sort.replay.export.manifest import DataFile
-    from stream_sort.replay.jobs.tasks import Answer
-    from stream_sort.replay.origin import Work
+    from stream_sort.replay.origins.export.manifest import DataFile
+    from stream_sort.replay.origins.origin import Work
+    from stream_sort.replay.origins.tasks import Answer
     from stream_sort.replay.ranges import Part
 
 PLACED = (
@@ -68,7 +67,7 @@ class ExportOrigin:
 
     def ranges(self, spark: SparkSession) -> list[Range]:
         """From the keys of all items, by when every file was read and checked; by time, from the first to the last."""
-        from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
+        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         found = list(run_parts(spark, self.export.files, partial(_extents, self.export, self.keys, self.selection)))
         whole = _whole([extents for extents, _ in found])
@@ -93,8 +92,8 @@ class ExportOrigin:
 
     def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
         """See Origin."""
-        from stream_sort.replay.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
-        from stream_sort.replay.jobs.tasks import run_parts, run_tasks  # noqa: PLC0415
+        from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
+        from stream_sort.replay.origins.tasks import run_parts, run_tasks  # noqa: PLC0415
 
         def tasks(answer: Answer) -> Any:
             return map_in_arrow(self._in_order(spark, parts), _working(spark, parts, work, answer), "nothing int").rdd
@@ -109,7 +108,7 @@ class ExportOrigin:
 
     def frame(self, spark: SparkSession, rows_per_part: int = ROWS_PER_PART) -> DataFrame:
         """The messages in order (queue, seq, item), each part a partition; two different ones in one place raise."""
-        from stream_sort.replay.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
+        from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
 
         parts = cut(self.ranges(spark), rows_per_part)
         if not parts:
@@ -123,7 +122,7 @@ class ExportOrigin:
 
     def _in_order(self, spark: SparkSession, parts: Sequence[Part]) -> DataFrame:
         """All slots of the parts, each part a partition, sorted by place."""
-        from stream_sort.replay.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
+        from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
 
         files = spark.range(0, len(self.export.files), 1, len(self.export.files))
         places = spark.sparkContext.broadcast(Places(parts))

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput, StoreUnavailable
-from stream_sort.replay.archive.difference import first_difference
-from stream_sort.replay.archive.manifest import SEGMENT_LOST, Manifest, RowGroup
+from stream_sort.replay.origins.archive.difference import first_difference
+from stream_sort.replay.origins.archive.manifest import SEGMENT_LOST, Manifest, RowGroup
 from stream_sort.replay.slots import SLOTS
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_sort.model.message import MIN_SEQ, RESERVED_PREFIX
-from stream_sort.replay.export.lines import lines_of, parsed
+from stream_sort.replay.origins.export.lines import lines_of, parsed
 from stream_sort.replay.slots import SLOTS
 from stream_sort.stores.dynamodb import tables
 

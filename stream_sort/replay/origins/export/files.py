@@ -22,9 +22,9 @@ from stream_sort.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from stream_sort.replay.export.columns import PlainLines
-from stream_sort.replay.export.lines import Unfit, check_lines, items_of, line_schema, parsed, places, slots_of
-from stream_sort.replay.export.manifest import AGAIN
+from stream_sort.replay.origins.export.columns import PlainLines
+from stream_sort.replay.origins.export.lines import Unfit, check_lines, items_of, line_schema, parsed, places, slots_of
+from stream_sort.replay.origins.export.manifest import AGAIN
 from stream_sort.replay.slots import SlotDecoder
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.model.message import KeyNames
-    from stream_sort.replay.export.manifest import DataFile, Export
     from stream_sort.replay.files.readable import Readable
+    from stream_sort.replay.origins.export.manifest import DataFile, Export
 
 # Of compressed bytes, which are about eight times as much text.
 CHUNK = 256 * 1024

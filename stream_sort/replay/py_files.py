@@ -1,6 +1,6 @@
 """The package as one zip file, for `spark-submit --py-files`: executors import a zip, a wheel only the driver does.
 
-`python -m stream_sort.replay.jobs.py_files stream_sort.zip` writes it. Needs nothing but Python.
+`python -m stream_sort.replay.py_files stream_sort.zip` writes it. Needs nothing but Python.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-PACKAGE = Path(__file__).parents[2]
+PACKAGE = Path(__file__).parents[1]
 # The earliest time that a zip can hold: the same sources make the same bytes, whenever they were written.
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 READABLE = 0o100644 << 16
@@ -32,7 +32,7 @@ def write_zip(target: Path) -> list[str]:
 def main() -> None:
     """Write the zip that the command line names."""
     if len(sys.argv) != 2:  # noqa: PLR2004  # the module and the file
-        sys.exit("usage: python -m stream_sort.replay.jobs.py_files FILE.zip")
+        sys.exit("usage: python -m stream_sort.replay.py_files FILE.zip")
     target = Path(sys.argv[1])
     written = write_zip(target)
     sys.stdout.write(f"{target}: {len(written)} files, {target.stat().st_size // 1024} KB\n")

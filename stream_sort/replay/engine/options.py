@@ -21,20 +21,19 @@ from stream_sort.errors import (
 )
 from stream_sort.formats.terminal_text import visible
 from stream_sort.model.message import KeyNames
-from stream_sort.replay.jobs.interrupts import interrupts_told
-from stream_sort.replay.jobs.places import located
+from stream_sort.replay.engine.interrupts import interrupts_told
+from stream_sort.replay.engine.places import located
 from stream_sort.replay.selection import Selection, moment, seq_number
 from stream_sort.settings import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.replay.jobs.places import FindNearby
+    from stream_sort.replay.engine.places import FindNearby
 
 COMPLETE, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 # What no second run can cure before somebody changes what was asked for.
 MISTAKES = (ArchiveDamaged, ExportDamaged, InvalidInput, QueueNotFound, SettingsError, StoreMisconfigured)
-ROWS_PER_PART = 100_000
 # Says what will be done and asks, unless the answer is given; leaves by an exception if it is no.
 Confirm = Callable[[str, bool], None]
 # What variables and stacks may name as well.

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from stream_sort.errors import SettingsError
-from stream_sort.replay.jobs.interrupts import interrupts_wait
+from stream_sort.replay.engine.interrupts import interrupts_wait
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
 # A Spark of one's own has its own logging.

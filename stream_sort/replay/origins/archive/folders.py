@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
 from stream_sort.model.message import MAX_SEQ
-from stream_sort.replay.archive.manifest import MANIFEST, QUEUES, deletable, first_seq, is_manifest, parse
-from stream_sort.replay.archive.plan import SegmentPlan, stored_plan
-from stream_sort.replay.archive.shelf import Shelf, settled, with_data
 from stream_sort.replay.files.paths import decode_queue, encode_seq
+from stream_sort.replay.origins.archive.manifest import MANIFEST, QUEUES, deletable, first_seq, is_manifest, parse
+from stream_sort.replay.origins.archive.plan import SegmentPlan, stored_plan
+from stream_sort.replay.origins.archive.shelf import Shelf, settled, with_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from stream_sort.replay.archive.manifest import Manifest
-    from stream_sort.replay.archive.shelf import Damage
+    from stream_sort.replay.origins.archive.manifest import Manifest
+    from stream_sort.replay.origins.archive.shelf import Damage
     from stream_sort.replay.ranges import Range
 
 AT_ONCE = 16

@@ -9,7 +9,7 @@ from stream_sort.errors import AccessDenied, OtherKeys
 from stream_sort.stores.dynamodb.calls import Calls
 
 if TYPE_CHECKING:
-    from stream_sort.replay.access import TableAccess
+    from stream_sort.replay.origins.access import TableAccess
 
 PATIENCE = 10.0
 

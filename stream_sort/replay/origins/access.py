@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws.clients import make_client
 from stream_sort.errors import QueueNotFound, RowDamaged
 from stream_sort.model.message import KeyNames
-from stream_sort.replay.table_keys import check_keys
+from stream_sort.replay.origins.table_keys import check_keys
 from stream_sort.settings import Settings
+from stream_sort.stores.dynamodb.archive_marks import DynamoArchiveMarks
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.raw_pages import RawPages
 from stream_sort.stores.dynamodb.tables import TableNames
@@ -81,6 +82,11 @@ class TableAccess:
         """A bulk reader with a client of its own."""
         client = make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url)
         return RawPages(Calls(client, PATIENCE), self.names, consistent=consistent)
+
+    def archive_marks(self, control_table: str, address: str) -> DynamoArchiveMarks:
+        """Return the watermarks of the archive at an address."""
+        client = make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url)
+        return DynamoArchiveMarks(Calls(client, PATIENCE), control_table, address)
 
     def cursors(self, selection: Selection, damaged: dict[str, StreamSortError] | None = None) -> Iterator[Cursor]:
         """The cursor rows of the queues that are wanted; a queue that is named and has none is an error.

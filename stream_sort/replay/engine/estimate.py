@@ -9,8 +9,8 @@ from stream_sort.aws.clients import make_client
 from stream_sort.stores.dynamodb.calls import Calls
 
 if TYPE_CHECKING:
-    from stream_sort.replay.access import TableAccess
-    from stream_sort.replay.jobs.plan import JobPlan
+    from stream_sort.replay.engine.plan import JobPlan
+    from stream_sort.replay.origins.access import TableAccess
 
 UNIT_BYTES = 4096
 PATIENCE = 10.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stream_sort.replay.jobs.tasks import run_parts
+from stream_sort.replay.origins.tasks import run_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,12 +8,12 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import InvalidInput, SettingsError
-from stream_sort.replay.archive.manifest import QUEUES
-from stream_sort.replay.archive.owner import NAME
 from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.origins.archive.manifest import QUEUES
+from stream_sort.replay.origins.archive.owner import NAME
 
 if TYPE_CHECKING:
-    from stream_sort.replay.jobs.options import Source
+    from stream_sort.replay.engine.options import Source
 
 
 def check_readable(source: Source) -> None:
@@ -23,7 +23,7 @@ def check_readable(source: Source) -> None:
     storage = Storage(source.export or source.archive, endpoint_url=source.endpoint_url, region=source.region)
     if source.kind == "export":
         # Loads what only exports need.
-        from stream_sort.replay.export.manifest import open_export  # noqa: PLC0415
+        from stream_sort.replay.origins.export.manifest import open_export  # noqa: PLC0415
 
         open_export(storage)
     # One small file first: to list an archive takes a while.

@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import SettingsError
-from stream_sort.replay.access import TableAccess
-from stream_sort.replay.archive.origin import ArchiveOrigin
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.rate import Rate, RateKeeper
-from stream_sort.replay.table import TableOrigin
+from stream_sort.replay.origins.access import TableAccess
+from stream_sort.replay.origins.archive.origin import ArchiveOrigin
+from stream_sort.replay.origins.rate import Rate, RateKeeper
+from stream_sort.replay.origins.table import TableOrigin
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from stream_sort.replay.jobs.options import Source
-    from stream_sort.replay.origin import Origin
+    from stream_sort.replay.engine.options import Source
+    from stream_sort.replay.origins.origin import Origin
     from stream_sort.replay.selection import Selection
 
 
@@ -40,7 +40,7 @@ def origin_of(source: Source, selection: Selection, *, consistent: bool = True) 
     if source.kind == "archive":
         return ArchiveOrigin(storage, selection)
     # Loads what only exports need.
-    from stream_sort.replay.export.origin import ExportOrigin  # noqa: PLC0415
+    from stream_sort.replay.origins.export.origin import ExportOrigin  # noqa: PLC0415
 
     return ExportOrigin(storage, selection, source.keys)
 

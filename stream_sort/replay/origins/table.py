@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.replay.origin import read_parts
+from stream_sort.replay.origins.origin import read_parts
+from stream_sort.replay.origins.trimmed import check_not_trimmed
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.selection import Selection, clipped
 from stream_sort.replay.slots import SlotDecoder
-from stream_sort.replay.trimmed import check_not_trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.model.records import Cursor
-    from stream_sort.replay.access import TableAccess
-    from stream_sort.replay.origin import Work
+    from stream_sort.replay.origins.access import TableAccess
+    from stream_sort.replay.origins.origin import Work
+    from stream_sort.replay.origins.rate import Rate
     from stream_sort.replay.ranges import Part
-    from stream_sort.replay.rate import Rate
     from stream_sort.stores.dynamodb.raw_pages import RawPages
 
 

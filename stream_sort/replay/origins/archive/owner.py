@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from stream_sort.aws.clients import make_client
 from stream_sort.errors import ArchiveDamaged, FileMissing, SettingsError, shown
-from stream_sort.replay.access import PATIENCE
-from stream_sort.replay.archive.manifest import LOST, QUEUES
 from stream_sort.replay.files.json_content import value_of
+from stream_sort.replay.origins.access import PATIENCE
+from stream_sort.replay.origins.archive.manifest import LOST, QUEUES
 from stream_sort.stores.dynamodb.calls import Calls
 
 if TYPE_CHECKING:
-    from stream_sort.replay.access import TableAccess
     from stream_sort.replay.files.storage import Storage
+    from stream_sort.replay.origins.access import TableAccess
 
 FORMAT = "stream_sort archive owner"
 VERSION = 1

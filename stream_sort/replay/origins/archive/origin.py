@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput
-from stream_sort.replay.archive.folders import AT_ONCE, STRAY, folders
-from stream_sort.replay.archive.manifest import (
+from stream_sort.replay.origins.archive.folders import AT_ONCE, STRAY, folders
+from stream_sort.replay.origins.archive.manifest import (
     DATA,
     LOST,
     MANIFEST,
@@ -23,8 +23,8 @@ from stream_sort.replay.archive.manifest import (
     is_manifest,
     parse,
 )
-from stream_sort.replay.archive.segments import check_bytes, read_segment
-from stream_sort.replay.archive.shelf import UNFINISHED, unfinished_notes
+from stream_sort.replay.origins.archive.segments import check_bytes, read_segment
+from stream_sort.replay.origins.archive.shelf import UNFINISHED, unfinished_notes
 from stream_sort.replay.ranges import Range, joined
 from stream_sort.replay.selection import Selection, clipped
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.replay.files.storage import Storage
-    from stream_sort.replay.origin import Work
+    from stream_sort.replay.origins.origin import Work
     from stream_sort.replay.ranges import Part
 
 
@@ -78,7 +78,7 @@ class ArchiveOrigin:
     def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
         """See Origin."""
         # Spark is loaded by whoever has a session.
-        from stream_sort.replay.jobs.tasks import run_parts  # noqa: PLC0415
+        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415
 
         readers = [(part, self.reader(part.ranges)) for part in parts]
 
