@@ -30,7 +30,7 @@ def register(spark: SparkSession) -> None:
 
 
 def read_export(spark: SparkSession, location: str, **options: Any) -> DataFrame:
-    """The messages of a point-in-time export in order; see `stream_sort.replay.origins.export.origin.read_export`."""
+    """Return the messages of a point-in-time export in order; see `origins.export.origin.read_export`."""
     from stream_sort.replay.origins.export import origin  # noqa: PLC0415  # as above
 
     return origin.read_export(spark, location, **options)

@@ -29,7 +29,7 @@ class Completeness:
         self.holes: list[Range] = []
 
     def watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches, checked as they pass; what is missing at the end is found there."""
+        """Yield the same batches, checked as they pass; what is missing at the end is found there."""
         for batch in batches:
             self.take(batch)
             yield batch
@@ -52,7 +52,7 @@ class Completeness:
         self.tombstones += batch.num_rows - batch.column("skipped").null_count
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Check that nothing is missing at the end: no more slots come."""
         if self._last < self._range.through:
             self._hole(self._last, self._range.through)
             self._last = self._range.through
@@ -79,7 +79,7 @@ class Completeness:
 
 
 def _ascends(seqs: pa.Array) -> bool:
-    """Whether each seq is the one before plus one: with first, last and count right, no step may be 0 or less."""
+    """Return True if each seq is the one before plus one: where first, last and count are right, no step is below 1."""
     if len(seqs) == 1:
         return True
     steps = pc.subtract(seqs.slice(1), seqs.slice(0, len(seqs) - 1))

@@ -21,12 +21,12 @@ class Range:
     through: int
 
     def __len__(self) -> int:
-        """How many seqs it holds."""
+        """Return how many seqs it holds."""
         return max(0, self.through - self.after)
 
 
 def range_of(queue: object, after: object, through: object) -> Range:
-    """The range that a file tells of; ValueError for what can be none."""
+    """Return the range that a file tells of; ValueError for what can be none."""
     # No longer than what has a length.
     if isinstance(queue, str) and is_number(after) and is_number(through) and 0 <= through - after <= MAX_SEQ:
         return Range(queue, after, through)
@@ -34,7 +34,7 @@ def range_of(queue: object, after: object, through: object) -> Range:
 
 
 def is_number(value: object) -> TypeGuard[int]:
-    """Whether a value of a file can be a seq, the bound of a range, or a count."""
+    """Return whether a value of a file can be a seq, the bound of a range, or a count."""
     return type(value) is int and MIN_SEQ - 1 <= value <= MAX_SEQ
 
 
@@ -58,7 +58,7 @@ ROWS_A_RANGE = 150
 
 
 def cut(ranges: Iterable[Range], rows_per_part: int) -> list[Part]:
-    """Parts of about equal work, in the order of their ranges: long ranges are cut, short ones packed together.
+    """Return parts of about equal work, in the order of their ranges: long ranges are cut, short ones packed together.
 
     The same ranges give the same parts, and no part has more than `rows_per_part` rows; one of many short ranges has
     fewer, because each takes a request.
@@ -77,7 +77,7 @@ def cut(ranges: Iterable[Range], rows_per_part: int) -> list[Part]:
 
 
 def joined(ranges: Iterable[Range]) -> list[Range]:
-    """The same seqs in as few ranges as possible, sorted; overlaps count once."""
+    """Return the same seqs in as few ranges as possible, sorted; overlaps count once."""
     whole: list[Range] = []
     for one in sorted(one for one in ranges if len(one)):
         last = whole[-1] if whole else None
@@ -89,7 +89,7 @@ def joined(ranges: Iterable[Range]) -> list[Range]:
 
 
 def _pieces(ranges: Iterable[Range], most: int) -> Iterator[Range]:
-    """Each range in equal pieces of at most `most` rows."""
+    """Yield each range in equal pieces of at most `most` rows."""
     for whole in ranges:
         count = -(-len(whole) // most)
         for number in range(count):

@@ -62,7 +62,7 @@ class Selection:
         return self.since is not None or self.until is not None
 
     def clip(self, whole: Range) -> Range:
-        """The part of a range that is wanted, as far as queue and seqs say; it may be empty."""
+        """Return the part of a range that is wanted, as far as queue and seqs say; it may be empty."""
         if not self.wants_queue(whole.queue):
             return Range(whole.queue, whole.after, whole.after)
         after = whole.after if self.from_seq is None else max(whole.after, self.from_seq - 1)
@@ -70,11 +70,11 @@ class Selection:
         return Range(whole.queue, after, max(after, through))
 
     def wants_queue(self, queue: str) -> bool:
-        """Whether a queue is wanted at all."""
+        """Return whether a queue is wanted at all."""
         return (self.queues is None or queue in self.queues) and (self.only is None or queue in self.only)
 
     def wants_time(self, arrived_at: int | None) -> bool:
-        """Whether a slot that arrived then, in milliseconds, is wanted; one without a time is, unless times count."""
+        """Return True if a slot of that arrival, in milliseconds, is wanted; without one it is, unless times count."""
         if not self.by_time:
             return True
         if arrived_at is None:
@@ -84,12 +84,12 @@ class Selection:
 
 
 def clipped(selection: Selection, ranges: Iterable[Range]) -> list[Range]:
-    """The wanted part of each range, without the empty ones, sorted."""
+    """Return the wanted part of each range, without the empty ones, sorted."""
     return sorted(one for one in map(selection.clip, ranges) if len(one))
 
 
 def queue_names(text: str) -> tuple[str, ...]:
-    """Queues given as a JSON list, or as one name; or as names with commas between."""
+    """Return queues given as a JSON list, or as one name; or as names with commas between."""
     if text.lstrip().startswith("["):
         try:
             names = value_of(text)
@@ -104,7 +104,7 @@ def queue_names(text: str) -> tuple[str, ...]:
 
 
 def moment(text: str, name: str) -> float:
-    """A time given as ISO 8601 (UTC unless it says otherwise) or as seconds since the epoch."""
+    """Return a time given as ISO 8601 (UTC unless it says otherwise) or as seconds since the epoch."""
     try:
         return float(text)
     except ValueError:
@@ -123,7 +123,7 @@ def _moment(seconds: float) -> str:
 
 
 def seq_number(text: str, name: str) -> int:
-    """A seq given as text."""
+    """Return a seq given as text."""
     try:
         return int(text)
     except ValueError:

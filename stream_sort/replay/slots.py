@@ -91,7 +91,7 @@ class SlotDecoder:
         return pa.RecordBatch.from_arrays(arrays, schema=SLOTS)
 
     def place(self, item: WireItem) -> tuple[str, int]:
-        """The queue and seq of an item."""
+        """Return the queue and seq of an item."""
         keys = self._keys
         try:
             return item[keys.queue]["S"], int(item[keys.seq]["N"])
@@ -141,7 +141,7 @@ class SlotDecoder:
         return text % tuple(values)
 
     def _late_text(self, item: WireItem) -> str:
-        """The late message beside a tombstone, with its place, which is not kept twice."""
+        """Return the late message beside a tombstone, with its place, which is not kept twice."""
         place = {name: item[name] for name in (self._keys.queue, self._keys.seq)}
         types = item.get(tables.LATE_TYPES, {}).get("S")
         return self._text({**place, **item[tables.LATE]["M"], **({tables.TYPES: {"S": types}} if types else {})})
@@ -172,7 +172,7 @@ class SlotDecoder:
         return self._value_text(kind, value)
 
     def _noted_text(self, item: WireItem) -> str:
-        """A message with numbers that DynamoDB cannot hold as they were: by way of the message itself."""
+        """Return a message with numbers that DynamoDB cannot hold as they were: by way of the message itself."""
         own = {name: value for name, value in item.items() if not name.startswith(RESERVED_PREFIX)}
         document = decode(_with_bytes({"M": own})["M"], item[tables.TYPES]["S"])
         self._saw_bytes = True
@@ -184,14 +184,14 @@ class SlotDecoder:
 
 
 def messages(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The messages of a batch of slots, without the tombstones."""
+    """Return the messages of a batch of slots, without the tombstones."""
     if batch.column("item").null_count:
         batch = batch.filter(pc.is_valid(batch.column("item")))
     return pa.RecordBatch.from_arrays(batch.columns[: len(MESSAGES)], schema=MESSAGES)
 
 
 def document_of(item: str, binary: str | None, *, exact: bool = False) -> dict[str, Any]:
-    """The message of a slot, or its late one, with its bytes as bytes; what others stored as sets comes as lists.
+    """Return the message of a slot, or its late one, with its bytes as bytes; what others stored as sets is lists.
 
     `exact` keeps all digits of its numbers; see `loads`.
     """
@@ -205,7 +205,7 @@ def document_of(item: str, binary: str | None, *, exact: bool = False) -> dict[s
 
 
 def in_time(batch: pa.RecordBatch, selection: Selection) -> pa.RecordBatch:
-    """The slots that arrived when the selection says."""
+    """Return the slots that arrived when the selection says."""
     times = batch.column("arrived_at")
     if selection.since is not None:
         batch = batch.filter(pc.greater_equal(times, selection.since * 1000))
@@ -226,7 +226,7 @@ def _layout(names: Iterable[str]) -> Layout:
 
 
 def _bytes_at(item: WireItem) -> str | None:
-    """The paths of all bytes in an item's own fields, or in its late message, as JSON; None if there are none."""
+    """Return the paths of all bytes in an item's own fields, or in its late message, as JSON; None for none."""
     own = {name: value for name, value in item.items() if not name.startswith(RESERVED_PREFIX)}
     own |= item[tables.LATE]["M"] if tables.LATE in item else {}
     paths = list(_paths_to_bytes({"M": own}, ()))
@@ -246,7 +246,7 @@ def _paths_to_bytes(wire: dict[str, Any], path: tuple[str | int, ...]) -> Iterat
 
 
 def _with_bytes(wire: dict[str, Any]) -> dict[str, Any]:
-    """The value as botocore gives it: base64 text as bytes."""
+    """Return the value as botocore gives it: base64 text as bytes."""
     ((kind, value),) = wire.items()
     if kind == "B":
         return {kind: b64decode(value)}

@@ -94,7 +94,7 @@ class Due:
         return sum(len(plan.ends) for plan in self.shelf.unmarked if plan.through <= self.after)
 
     def step(self, wanted: Range) -> Range:
-        """What one plan may hold of a range: none goes over another plan, or the mark of one."""
+        """Return what one plan may hold of a range: none goes over another plan, or the mark of one."""
         room = self.shelf.room(wanted.after)
         return wanted if room is None else Range(wanted.queue, wanted.after, min(wanted.through, room))
 
@@ -139,14 +139,14 @@ class Ledgers:
     cursors: CursorStore
 
     def due(self, cursors: Iterable[Cursor]) -> list[Due]:
-        """How each queue stands, sorted by name."""
+        """Return how each queue stands, sorted by name."""
         # Whoever registers later starts where the archive or the table can still serve it.
         consumers = self.control.consumers()
         found = (one for some in _chunks(cursors) for one in self._some(some, consumers))
         return sorted(found, key=lambda one: one.queue)
 
     def known_elsewhere(self, dues: Iterable[Due]) -> list[Due]:
-        """The same, each that would begin here after a trim with the archive that has what was trimmed, if one has."""
+        """Return the same; what would begin here after a trim names the archive that has the rest, if one has."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(self._elsewhere, dues))
 
@@ -177,7 +177,7 @@ class Ledgers:
             yield self._due(due, shelf)
 
     def _due(self, due: Due, shelf: Shelf) -> Due:
-        """How a queue stands, once the archive was looked at."""
+        """Return how a queue stands, once the archive was looked at."""
         damage = shelf.damage(due.mark.began if due.mark else shelf.before)
         after, lost = _archived(due, shelf, damage)
         self._check_end(due, shelf)
@@ -202,14 +202,14 @@ class Ledgers:
         return settled(look(), look)
 
     def _check_end(self, due: Due, shelf: Shelf) -> None:
-        """Whatever the watermark says: what lies beyond the position may be other messages than those to come."""
+        """Raise if the archive goes beyond the position: what lies there may be other messages than those to come."""
         ends = {mark.through for mark in shelf.finished}.difference(mark.through for mark in shelf.strays)
         end = max([*ends, *([] if due.mark is None else [due.mark.watermark])], default=due.cursor.position)
         if self._is_beyond(due.cursor, end):
             raise SettingsError(f"{self._told(due.cursor, 'archived', end)}; else begin another archive")
 
     def _beyond(self, cursor: Cursor, shelf: Shelf) -> str:
-        """A plan that nobody has finished, or a mark alone, tells of its queue only."""
+        """Return what is wrong with an unfinished plan, or a mark alone, that goes beyond the position."""
         for mark in shelf.strays:
             if self._is_beyond(cursor, mark.through):
                 return f"a mark goes beyond what is released, to seq {mark.through}; {without_plan(mark)}"

@@ -62,7 +62,7 @@ def archive(options: ArchiveOptions, spark: SparkSession) -> JobReport:
 
 
 def dry_run(options: ArchiveOptions) -> JobReport:
-    """What a run would do and cost; writes nothing and reads no message."""
+    """Return what a run would do and cost; writes nothing and reads no message."""
     Owner.of(options.access).check(options.storage)
     ledgers = options.ledgers()
     dues = _dues(options, ledgers)
@@ -133,7 +133,7 @@ class _Run:
                 progress.add(sum(answer.slots for answer in answers))
 
     def _marked(self, dues: list[Due]) -> list[Due]:
-        """How queues stand once finished plans have their marks, and whatever is archived has a watermark."""
+        """Return how queues stand once finished plans have their marks, and whatever is archived has a watermark."""
         wanting = [due for due in dues if due.shelf.unmarked or due.lacks_watermark]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             again = {due.queue: due for due in pool.map(self._mark, wanting)}
@@ -170,7 +170,7 @@ class _Run:
         return list(plans.values())
 
     def _fix(self, wanted: Range) -> tuple[SegmentPlan, list[Range]] | None:
-        """The plan that counts, and those of its segments that are to be written; None if it cannot be followed."""
+        """Return the plan that counts, and which of its segments are to be written; None if it cannot be followed."""
         storage, account = self._options.storage, self.accounts.queues[wanted.queue]
         due, there = account.due, list[Range]()
         try:
@@ -193,12 +193,12 @@ class _Run:
         return run_parts(self._spark, cut(ranges, max([self._options.rows_per_part, *map(len, ranges)])), task)
 
     def _finish(self, plans: Iterable[SegmentPlan]) -> None:
-        """What is left to do where all segments of a plan are there."""
+        """Mark plans as finished whose segments are all there, and move their watermarks."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(self._move_watermark, (one for one in plans if not self.accounts.queues[one.queue].problem)))
 
     def _move_watermark(self, plan: SegmentPlan) -> None:
-        """Somebody else may have moved it as far, or further, meanwhile."""
+        """Mark a plan as finished and move its watermark, unless somebody else has moved it as far meanwhile."""
         account = self.accounts.queues[plan.queue]
         mark_finished(self._options.storage, plan)
         due, mark = account.due, account.due.mark
@@ -213,7 +213,7 @@ class _Run:
 def main(
     argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None, confirm: Confirm | None = None
 ) -> int:
-    """The command; returns its exit code."""
+    """Run the command; return its exit code."""
     resume = "run it again, it goes on where it was"
     run = partial(_command, confirm=confirm)
     return run_main(archive_parser(), run, argv, resume=resume, find_nearby=find_nearby)
@@ -245,7 +245,7 @@ def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
 
 
 def _dues(options: ArchiveOptions, ledgers: Ledgers) -> list[Due]:
-    """How all queues stand. Where it deletes, a run with a mistyped address must not begin another archive."""
+    """Return how all queues stand. Where it deletes, a run with a mistyped address must not begin another archive."""
     damaged = dict[str, StreamSortError]()
     dues = ledgers.due(options.access.cursors(options.selection, damaged))
     dues += [Due.without_row(queue, error) for queue, error in damaged.items()]
@@ -253,7 +253,7 @@ def _dues(options: ArchiveOptions, ledgers: Ledgers) -> list[Due]:
 
 
 def _deletable(dues: Iterable[Due], through: Mapping[str, int]) -> list[tuple[Cursor, Range]]:
-    """What is archived up to some seqs, and consumed by all."""
+    """Return what is archived up to some seqs, and consumed by all."""
     return [
         (due.cursor, Range(due.queue, due.began, min(through[due.queue], due.consumed)))
         for due in dues
@@ -269,6 +269,6 @@ def _check(storage: Storage, due: Due, plan: SegmentPlan) -> None:
 
 
 def _worthwhile(dues: Iterable[Due], options: ArchiveOptions) -> list[Due]:
-    """Those with enough to archive; what the archive has lost does not wait for more."""
+    """Return those with enough to archive; what the archive has lost does not wait for more."""
     enough = (due for due in dues if len(due.range) >= options.min_rows or due.lost is not None)
     return [due for due in enough if not due.problem]

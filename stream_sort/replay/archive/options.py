@@ -43,14 +43,14 @@ class ArchiveOptions:
         object.__setattr__(self, "selection", Selection(queues=self.queues))
 
     def ledgers(self) -> Ledgers:
-        """Where it stands how far queues are consumed and archived."""
+        """Return where it stands how far queues are consumed and archived."""
         marks = self.access.archive_marks(self.control_table, self.storage.canonical)
         stores = self.access.sorter.stores
         return Ledgers(stores.control(self.control_table), marks, self.storage, stores.cursors)
 
 
 def archive_parser() -> JobParser:
-    """The command line of an archive run."""
+    """Return the command line of an archive run."""
     parser = JobParser(
         "archive",
         "Write what is released and everywhere consumed to ordered Parquet segments.",
@@ -76,7 +76,7 @@ def archive_parser() -> JobParser:
 
 
 def options_of(given: argparse.Namespace) -> ArchiveOptions:
-    """The archive run that a command line asks for."""
+    """Return the archive run that a command line asks for."""
     for name in ("items_table", "cursor_table", "control_table"):
         if not getattr(given, name):
             raise missing_table(name)

@@ -50,7 +50,7 @@ class Account:
         self.size += written.size
 
     def row(self, *, trimmed: bool) -> dict[str, Any]:
-        """The queue's row in the report."""
+        """Return the queue's row in the report."""
         through = _held_through(self.due, self.through)
         values = (self.due.queue, self.rows, self.tombstones, self.segments, self.size, through)
         row = dict(zip(COLUMNS, (*values, self.due.position, self.due.held_by, self.problem), strict=True))
@@ -67,7 +67,7 @@ class Accounts:
 
     @classmethod
     def of(cls, dues: Iterable[Due]) -> Accounts:
-        """Nothing is done yet."""
+        """Return the accounts of queues of which nothing is done yet."""
         return cls({due.queue: Account(due) for due in dues})
 
     def take_trimmed(self, trimmed: TrimmedQueue) -> None:
@@ -78,7 +78,7 @@ class Accounts:
         account.problem = account.problem or trimmed.problem
 
     def report(self, seconds: float, *, trimmed: bool) -> JobReport:
-        """The report of a run, queues with problems first, then the largest."""
+        """Return the report of a run, queues with problems first, then the largest."""
         accounts = sorted(self.queues.values(), key=lambda one: (not one.problem, -one.rows, one.due.queue))
         totals: dict[str, Any] = {"queues": len(accounts)}
         totals |= {name: sum(getattr(one, name) for one in accounts) for name in ("rows", "tombstones", "segments")}
@@ -99,7 +99,7 @@ class Accounts:
         return _trimmed_before((one.due for one in self.queues.values()), through)
 
     def _kept(self) -> tuple[str, ...]:
-        """What a trim has left in the table for its late messages' sake."""
+        """Return what a trim has left in the table for its late messages' sake."""
         places = [(one.due.queue, seq) for one in self.queues.values() for seq in sorted(one.kept)]
         if not places:
             return ()
@@ -118,7 +118,7 @@ def planned(
     *,
     no_consumers: bool,
 ) -> JobReport:
-    """The report of a run that was not made; `trimmed` is how many slots it would delete, if it would."""
+    """Return the report of a run that was not made; `trimmed` is how many slots it would delete, if it would."""
     dues = list(dues)
     rows = [
         {
@@ -149,12 +149,12 @@ def planned(
 
 
 def _held_through(due: Due, through: int) -> int | None:
-    """How far the archive goes; None if it holds nothing: where it will begin is not what it holds."""
+    """Return how far the archive goes; None if it holds nothing: where it will begin is not what it holds."""
     return through if through > due.began else None
 
 
 def _trimmed_before(dues: Iterable[Due], through: Mapping[str, int]) -> tuple[str, ...]:
-    """What is in no segment because it was trimmed before it could be archived; a queue's problem says more."""
+    """Return what is in no segment because it was trimmed before it could be archived; a queue's problem says more."""
     gone = [(due, range(due.cursor.first_seq, min(due.began, due.cursor.start) + 1)) for due in dues]
     told = [_gone(due, seqs, through[due.queue]) for due, seqs in gone if seqs and not due.problem]
     more = len(told) - SOME

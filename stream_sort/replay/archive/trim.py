@@ -64,7 +64,7 @@ class TrimQueues:
     rate: Rate | None = None
 
     def __call__(self, part: Part) -> list[TrimmedQueue]:
-        """One answer for each range, up to a queue's first problem."""
+        """Trim each range and answer for it, up to a queue's first problem."""
         # What a stale read leaves out would be deleted and not compared.
         table = TableOrigin(self.access, consistent=True, rate=self.rate)
         answers: list[TrimmedQueue] = []
@@ -104,7 +104,7 @@ class TrimQueues:
         return TrimmedQueue(held.queue, done.emptied + again, kept)
 
     def _archived_late(self, queue: str, seqs: tuple[int, ...]) -> set[int]:
-        """Those of some seqs whose late messages are the same in the table and in the archive."""
+        """Return those of some seqs whose late messages are the same in the table and in the archive."""
         if not seqs:
             return set()
         items, wanted = self.access.sorter.stores.items, set(seqs)
@@ -125,7 +125,7 @@ class Seen:
         self.runs: list[range] = []
 
     def watched(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches."""
+        """Yield the same batches."""
         for batch in batches:
             if batch.num_rows:
                 self._take(batch.column("seq"))
@@ -162,7 +162,7 @@ class TrimBounds:
     control: ControlStore
 
     def of(self, archived: Iterable[tuple[Cursor, Range]]) -> list[Bound]:
-        """What is to be deleted of queues of which ranges are archived, and consumed by all."""
+        """Return what is to be deleted of queues of which ranges are archived, and consumed by all."""
         consumers = [consumer.name for consumer in self.control.consumers()]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(lambda one: self._tried(one[0], one[1], consumers), archived))
@@ -174,7 +174,7 @@ class TrimBounds:
             return Bound(cursor.queue, 0, (), str(error))
 
     def _bound(self, cursor: Cursor, archived: Range, consumers: list[str]) -> Bound:
-        """What is stored up to where nobody needs the table any more, not counting the slot at the position."""
+        """Return what is stored up to where nobody needs the table any more, not counting the slot at the position."""
         queue, through = cursor.queue, archived.through
         for consumer in consumers:
             # A dead letter's message stays until it is redriven or discarded.
@@ -192,7 +192,7 @@ class TrimBounds:
         return Bound(queue, slots, tuple(joined([*(Range(queue, seq - 1, seq) for seq in below), *above])))
 
     def _stored(self, cursor: Cursor, after: int) -> tuple[int, ...]:
-        """The lowest slots, up to one above the floor, or many: below it a few were kept, or a trim has died.
+        """Return the lowest slots, up to one above the floor, or many: below it a few were kept, or a trim has died.
 
         What lies before the archive began is left alone: another archive, or somebody's trim, has left it there.
         """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def unplanned(storage: Storage, wanted: Range, room: int | None, released: int) -> list[Range]:
-    """What the segments hold that lie where a plan is to begin, sorted; nothing if it is there.
+    """Return what the segments hold that lie where a plan is to begin, sorted; nothing if it is there.
 
     No plan may go beyond `room`. An empty range says where a segment begins that is to be written anew.
     ArchiveDamaged where no plan can go along them.

@@ -38,7 +38,7 @@ class WriteSegments:
     storage: Storage
 
     def __call__(self, part: Part) -> list[Written]:
-        """One answer for each range; again, it writes the same bytes."""
+        """Write a segment for each range, and answer for it; again, it writes the same bytes."""
         return [self._write(held) for held in part.ranges]
 
     def _write(self, held: Range) -> Written:
@@ -54,7 +54,7 @@ class WriteSegments:
         return Written(held, manifest.tombstones, manifest.size)
 
     def _by_others(self, held: Range) -> Manifest | None:
-        """The whole segment, if somebody else has written it, and perhaps trimmed its slots while we read them."""
+        """Return the segment if another run has written it whole, and perhaps trimmed its slots while we read them."""
         name = segment_name(held) + MANIFEST
         try:
             manifest = parse(self.storage.read(name), name, self.storage.address(name))

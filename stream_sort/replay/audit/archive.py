@@ -80,7 +80,7 @@ class ArchiveSurvey:
         self._ends: dict[str, int] = {}
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
-        """The runs of all segments that can be trusted."""
+        """Yield the runs of all segments that can be trusted."""
         from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         self._load()
@@ -91,7 +91,7 @@ class ArchiveSurvey:
             yield found.runs
 
     def conflicts(self, spark: SparkSession, queues: Iterable[str]) -> Doubles:
-        """What two segments of these queues hold in two versions."""
+        """Return what two segments of these queues hold in two versions."""
         from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # as above
 
         wanted = set(queues)
@@ -123,7 +123,7 @@ class ArchiveSurvey:
         return f"there is no archive at {uri}: {unfinished or 'check the address'}"
 
     def _checked(self, names: Iterable[str]) -> Iterator[str]:
-        """The manifests among some names; what was planned and finished, and is not there, is noted."""
+        """Yield the manifests among some names; what was planned and finished, and is not there, is noted."""
         for folder in folders(names, self._storage.list, self._storage.read):
             if folder.is_stray:
                 self.damaged.append(Damaged("", 0, f"{self._storage.address(folder.name)}: {STRAY}"))
@@ -137,7 +137,7 @@ class ArchiveSurvey:
             yield from folder.manifests
 
     def _note_short(self, manifests: Iterable[Manifest]) -> None:
-        """Segments that end elsewhere than their marks say, where nothing worse is known: others took their places."""
+        """Note segments that do not end where their marks say, if nothing worse is known: others took their places."""
         known = {one.queue for one in self.damaged}
         for manifest in (one for one in manifests if one.queue not in known):
             end = self._ends.get(manifest.name)
@@ -147,7 +147,7 @@ class ArchiveSurvey:
                 self.damaged.append(Damaged(manifest.queue, max(0, (end or 0) - manifest.through), str(error)))
 
     def _note_below(self, manifests: Iterable[Manifest]) -> None:
-        """Queues that begin behind where they began, or end before their watermarks, and nothing worse is known."""
+        """Note queues that lack their beginning, or end before their watermarks, if nothing worse is known."""
         known = {one.queue for one in self.damaged}
         by_queue = groupby(manifests, key=lambda one: one.queue)
         held = {
@@ -160,7 +160,7 @@ class ArchiveSurvey:
             self._note_unmarked(self._promises, {queue: end for queue, (_, end) in held.items() if queue not in known})
 
     def _note_unmarked(self, promises: Promises, ends: Mapping[str, int]) -> None:
-        """Queues of which no watermark tells: what is trimmed must be in the archive all the same."""
+        """Note queues without a watermark: what is trimmed must be in the archive all the same."""
         for queue in promises.unmarked(ends):
             floor = promises.floors.get(queue)
             if floor is None or floor <= ends[queue]:
@@ -188,7 +188,7 @@ class ArchiveSurvey:
 
 
 def _unkept(queue: str, promise: Promise, held: tuple[int, int] | None) -> Iterator[Damaged]:
-    """What an archive has not of what it must hold of a queue."""
+    """Yield what an archive has not of what it must hold of a queue."""
     after, end = held or (promise.after, promise.after)
     if promise.is_sure and after > promise.after:
         told = f"the archive began at seq {promise.after + 1}, and what is there begins at seq {after + 1}"
@@ -199,7 +199,7 @@ def _unkept(queue: str, promise: Promise, held: tuple[int, int] | None) -> Itera
 
 
 def _queue_of(name: str) -> str:
-    """The queue in whose folder a file is."""
+    """Return the queue in whose folder a file is."""
     return decode_queue(name.removeprefix(QUEUES).partition("/")[0]) or ""
 
 
@@ -229,7 +229,7 @@ def _look(storage: Storage, manifests: list[Manifest]) -> SegmentsFound:
 
 
 def _segment_runs(storage: Storage, manifest: Manifest) -> pa.RecordBatch:
-    """The one run that a segment must be: its bytes are those its manifest tells of, and so are its seqs."""
+    """Return the one run that a segment must be: its bytes are those its manifest tells of, and so are its seqs."""
     name = storage.address(manifest.data_name)
     try:
         data = storage.read(manifest.data_name)
@@ -256,7 +256,7 @@ def _is_run(seqs: pa.Array, manifest: Manifest) -> bool:
 
 
 def _overlapping(manifests: list[Manifest]) -> Iterator[tuple[Manifest, Manifest]]:
-    """Pairs of segments of one queue, sorted, that hold the same seqs."""
+    """Yield pairs of segments of one queue, sorted, that hold the same seqs."""
     for place, one in enumerate(manifests):
         for other in manifests[place + 1 :]:
             if other.after >= one.through:

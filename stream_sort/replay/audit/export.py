@@ -60,7 +60,7 @@ class ExportSurvey:
     no_slot: Counter[str] = field(default_factory=Counter, compare=False)
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
-        """The runs of all files."""
+        """Yield the runs of all files."""
         from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         export = ExportOrigin(self.storage).export
@@ -73,7 +73,7 @@ class ExportSurvey:
             yield from self._exact(spark, export, scattered)
 
     def conflicts(self, spark: SparkSession, runs: list[Range]) -> Doubles:
-        """What of these runs, of queues that have something twice, is there in two versions."""
+        """Return what of these runs, of queues that have something twice, is there in two versions."""
         origin = ExportOrigin(self.storage, Selection(), self.keys)
         for _ in origin.run(spark, cut(runs, ROWS_PER_PART), _pass_by):
             pass

@@ -61,7 +61,7 @@ class AuditFinding:
         return f"{self.kind}{where}: {KINDS[self.kind]}" + (f"; {self.detail}" if self.detail else "")
 
     def document(self) -> dict[str, Any]:
-        """The finding for programs."""
+        """Return the finding for programs."""
         ranges = [[one.start, one.stop - 1] for one in self.seqs[:SHOWN]]
         return {
             "queue": self.queue,
@@ -124,7 +124,7 @@ def _of_cursor(queue: QueueAudit) -> Iterator[AuditFinding]:
 
 
 def _split(gaps: Sequence[range], position: int | None) -> tuple[list[range], list[range]]:
-    """The parts of gaps up to the position, which must not be, and those beyond it."""
+    """Return the parts of gaps up to the position, which must not be, and those beyond it."""
     if position is None:
         return [], list(gaps)
     released = [range(gap.start, min(gap.stop, position + 1)) for gap in gaps]

@@ -67,7 +67,7 @@ def audit(options: AuditOptions, spark: SparkSession | None = None) -> AuditRepo
 def main(
     argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None, confirm: Confirm | None = None
 ) -> int:
-    """The command: exit code 0 when all is sound, 1 with findings, 2 for bad input, 130 when interrupted."""
+    """Run the command: exit code 0 when all is sound, 1 with findings, 2 for bad input, 130 when interrupted."""
     return run_main(audit_parser(), partial(_command, confirm=confirm), argv, find_nearby=find_nearby)
 
 
@@ -130,7 +130,7 @@ class _Audit:
         return queues, findings + (self._repaired(standing, queues) if options.repair else [])
 
     def _repaired(self, standing: StandingReader, queues: dict[str, QueueAudit]) -> list[AuditFinding]:
-        """What was found stuck, and is no more."""
+        """Return what was found stuck, and is no more."""
         stuck = [one for one in queues.values() if one.stuck]
         problems = standing.repair(stuck)
         findings = []

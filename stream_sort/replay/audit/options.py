@@ -45,7 +45,7 @@ class AuditOptions:
 
 
 def audit_parser() -> JobParser:
-    """The parser of the command."""
+    """Return the parser of the command."""
     parser = JobParser(
         "audit",
         "Check that every queue is complete: nothing missing, nothing twice, nothing stuck.",
@@ -71,7 +71,7 @@ def audit_parser() -> JobParser:
 
 
 def options_of(given: argparse.Namespace) -> AuditOptions:
-    """The options that were given; what could not be written at the end is refused now."""
+    """Return the options that were given; what could not be written at the end is refused now."""
     check_report_file(given.out, "--out")
     check_report_file(given.report)
     if given.detail and "://" not in given.detail and is_there(given.detail, "--detail", Path.is_file):
@@ -92,7 +92,7 @@ def options_of(given: argparse.Namespace) -> AuditOptions:
 
 
 def reports_of(given: argparse.Namespace) -> list[str]:
-    """The files that the report goes to."""
+    """Return the files that the report goes to."""
     return [path for path in dict.fromkeys((given.out, given.report)) if path]
 
 

@@ -43,7 +43,7 @@ class Promises:
     damaged: Mapping[str, StreamSortError] = field(default_factory=dict)
 
     def without_rows(self, queues: Iterable[str]) -> dict[str, Promise]:
-        """Those of other queues: a cursor row may be lost, too. One that has a row by now was begun meanwhile."""
+        """Return those of other queues: a cursor row may be lost, too. One with a row by now was begun meanwhile."""
         found = self._marked(set(queues).difference(self.floors, self.damaged))
         return {queue: _promise(mark, -1) for queue, mark in found.items() if not self._has_row(queue)}
 
@@ -51,7 +51,7 @@ class Promises:
         return self.cursors is not None and self.cursors.get(queue) is not None
 
     def unmarked(self, queues: Iterable[str]) -> list[str]:
-        """Those of some archived queues that have no watermark, nor have got one since."""
+        """Return those of some archived queues that have no watermark, nor have got one since."""
         wanted = set(queues).difference(self.made) if self.marks is not None else set()
         return sorted(wanted.difference(self._marked(wanted)))
 
@@ -60,7 +60,7 @@ class Promises:
 
 
 def promised(source: Source, storage: Storage, queues: tuple[str, ...] | None) -> Promises:
-    """What an archive must hold at least, by the watermarks of its tables; nothing where no control table is named.
+    """Return what an archive must hold at least, by its watermarks; nothing where no control table is named.
 
     SettingsError for tables that are not those of the archive: they know nothing of it.
     """
@@ -77,13 +77,13 @@ def promised(source: Source, storage: Storage, queues: tuple[str, ...] | None) -
 
 
 def rowless_notes(queues: Sequence[str]) -> tuple[str, ...]:
-    """What is said of queues that are archived and have no cursor row; a few are named."""
+    """Return what is said of queues that are archived and have no cursor row; a few are named."""
     told = [f"queue {queue!r} is archived, and its cursor row is lost: see stream-sort recover" for queue in queues]
     return _some(told, "without their cursor rows")
 
 
 def unmarked_notes(queues: Sequence[str]) -> tuple[str, ...]:
-    """What is said of queues that are archived, and no watermark tells how far; a few are named."""
+    """Return what is said of queues that are archived, and no watermark tells how far; a few are named."""
     why = "the archive was copied or moved, or a run has died; run archive, which sets it"
     told = [f"queue {queue!r} is archived, and no watermark tells how far: {why}" for queue in queues]
     return _some(told, "without a watermark")

@@ -63,15 +63,15 @@ class QueueAudit:
         return self.runs[-1][1] if self.runs else None
 
     def gaps(self) -> list[range]:
-        """All missing seqs between where the queue must begin and the higher of its position and its highest seq."""
+        """Return all missing seqs from where the queue must begin to its position or its highest seq."""
         return list(self._gaps())
 
     def holds(self, seq: int) -> bool:
-        """Whether a slot is taken."""
+        """Return whether a slot is taken."""
         return any(first <= seq <= last for first, last in self.runs)
 
     def lag(self) -> dict[str, int]:
-        """By consumer, how many seqs are released and not yet done; below 0 for one that is ahead of the position."""
+        """Return, by consumer, how many seqs are released and not yet done; below 0 for one ahead of the position."""
         if self.position is None:
             return {}
         return {name: self.position - seq for name, seq in sorted(self.checkpoints.items())}
@@ -86,14 +86,14 @@ class QueueAudit:
             yield range(expected, self.position + 1)
 
     def _start(self) -> int | None:
-        """The lowest seq that must be there; None for wherever the first one is."""
+        """Return the lowest seq that must be there; None for wherever the first one is."""
         if self.first_seq is None:
             return None
         return self.first_seq if self.trimmed_through is None else max(self.first_seq, self.trimmed_through + 1)
 
 
 def queues_of(runs: pa.RecordBatch) -> dict[str, QueueAudit]:
-    """The queues that joined runs, sorted, tell of."""
+    """Return the queues that joined runs, sorted, tell of."""
     found: dict[str, QueueAudit] = {}
     for queue, first, last, rows, tombstones, late in zip(
         *(column.to_pylist() for column in runs.columns), strict=True

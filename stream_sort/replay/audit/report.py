@@ -59,7 +59,7 @@ class AuditReport:
         return all(finding.repaired for finding in self.findings)
 
     def totals(self) -> dict[str, Any]:
-        """Sums over all queues, and how many queues have a finding of each kind."""
+        """Return sums over all queues, and how many queues have a finding of each kind."""
         kinds = Counter(kind for _, kind in {(finding.queue, finding.kind) for finding in self.findings})
         gaps = [gap for queue in self.queues for gap in queue.gaps()]
         return {
@@ -78,7 +78,7 @@ class AuditReport:
         }
 
     def document(self) -> dict[str, Any]:
-        """The report for programs; see `audit.job`."""
+        """Return the report for programs; see `audit.job`."""
         kinds = self._kinds()
         return {
             "job": "audit",
@@ -93,7 +93,7 @@ class AuditReport:
         }
 
     def text(self, width: int = PIPE_WIDTH) -> str:
-        """The report for people, its table no wider than that."""
+        """Return the report for people, its table no wider than that."""
         kinds = self._kinds()
         rows = [_row(queue, kinds.get(queue.queue, [])) for queue in self._worst()]
         totals = {name: value for name, value in self.totals().items() if not isinstance(value, dict)}
@@ -109,14 +109,14 @@ class AuditReport:
         return JobReport("audit", self.complete, COLUMNS, rows, totals, self.seconds, tuple(notes)).text(width)
 
     def _told(self) -> list[str]:
-        """The worst findings, each with what to do about it, and where the others are."""
+        """Return the worst findings, each with what to do about it, and where the others are."""
         open_ones = [finding for finding in self.findings if not finding.repaired]
         told = [f"queue {one.queue!r}: {one.line}" if one.queue else one.line for one in open_ones[:TOLD]]
         more = len(open_ones) - TOLD
         return [*told, f"and {more:,} more findings: see --json, --out or --detail"] if more > 0 else told
 
     def write_detail(self, storage: Storage, form: str) -> None:
-        """One row for each queue, all its gaps with it, in files of the form `parquet` or `json`."""
+        """Write one row for each queue, all its gaps with it, in files of the form `parquet` or `json`."""
         kinds = self._kinds()
         for number, start in enumerate(range(0, len(self.queues), QUEUES_A_FILE)):
             rows = [_detail(queue, kinds.get(queue.queue, [])) for queue in self.queues[start : start + QUEUES_A_FILE]]
@@ -130,7 +130,7 @@ class AuditReport:
         return kinds
 
     def _worst(self) -> list[QueueAudit]:
-        """Queues with findings, in the order of these, then those with the most lag."""
+        """Return queues with findings, in the order of these, then those with the most lag."""
         by_name = {queue.queue: queue for queue in self.queues}
         named = dict.fromkeys(finding.queue for finding in self.findings if finding.queue in by_name)
         lagging = sorted((queue for queue in self.queues if _lag(queue)), key=lambda one: (-_lag(one), one.queue))
@@ -149,7 +149,7 @@ def _lag(queue: QueueAudit) -> int:
 
 
 def _row(queue: QueueAudit, kinds: Sequence[str]) -> dict[str, Any]:
-    """A queue in the table and in the JSON; without its gaps, of which there may be millions."""
+    """Return a queue's row in the table and in the JSON; without its gaps, of which there may be millions."""
     gaps = queue.gaps()
     return {
         "queue": queue.queue,

@@ -48,7 +48,7 @@ class RunCollector:
             self._hold(runs)
 
     def runs(self) -> pa.RecordBatch:
-        """All runs so far, sorted by queue and seq; no two of a queue touch or overlap."""
+        """Return all runs so far, sorted by queue and seq; no two of a queue touch or overlap."""
         if self._held:
             self._held = [joined_runs(self._held)]
             self._count = self._held[0].num_rows
@@ -63,7 +63,7 @@ class RunCollector:
 
 
 def joined_runs(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    """The same slots in as few runs as possible, sorted by queue and seq."""
+    """Return the same slots in as few runs as possible, sorted by queue and seq."""
     table = pa.Table.from_batches(list(batches), schema=RUNS).sort_by([("queue", "ascending"), ("first", "ascending")])
     runs = _one_batch(table)
     if runs.num_rows < 2:  # noqa: PLR2004  # nothing to join
@@ -78,7 +78,7 @@ def joined_runs(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _single(slots: pa.RecordBatch) -> pa.RecordBatch:
-    """Each slot as a run of its own."""
+    """Return each slot as a run of its own."""
     seq = slots["seq"]
     ones = pc.add(pc.multiply(seq, 0), 1)
     marks = (slots[name].cast(pa.int64()) for name in ("tombstone", "late"))
@@ -86,7 +86,7 @@ def _single(slots: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _adjoined(runs: pa.RecordBatch) -> pa.RecordBatch:
-    """Runs in the order they came, each joined with the next where that begins just after it."""
+    """Return runs in the order they came, each joined with the next where that begins just after it."""
     count = runs.num_rows - 1
     same = pc.equal(runs["queue"].slice(1), runs["queue"].slice(0, count))
     follows = pc.equal(pc.subtract(runs["first"].slice(1), 1), runs["last"].slice(0, count))
@@ -94,7 +94,7 @@ def _adjoined(runs: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _folded(runs: pa.RecordBatch, joins: pa.Array) -> pa.RecordBatch:
-    """Each run joined with the one before where `joins` says so, an entry for every run but the first."""
+    """Return each run joined with the one before where `joins` says so, an entry for every run but the first."""
     breaks = pc.indices_nonzero(pc.invert(joins)).cast(pa.int64())
     starts = pa.concat_arrays([pa.array([0], pa.int64()), pc.add(breaks, 1)])
     ends = pa.concat_arrays([breaks, pa.array([runs.num_rows - 1], pa.int64())])
@@ -104,7 +104,7 @@ def _folded(runs: pa.RecordBatch, joins: pa.Array) -> pa.RecordBatch:
 
 
 def _sums(values: pa.Array, starts: pa.Array, ends: pa.Array) -> pa.Array:
-    """The sum of each stretch: of all up to its end, less what was before it."""
+    """Return the sum of each stretch: of all up to its end, less what was before it."""
     so_far = pc.cumulative_sum(values)
     return pc.add(pc.subtract(so_far.take(ends), so_far.take(starts)), values.take(starts))
 

@@ -43,7 +43,7 @@ class StandingReader:
     sleep: Callable[[float], None] = time.sleep
 
     def cursors(self, queues: tuple[str, ...] | None) -> dict[str, Cursor]:
-        """The cursor rows of all queues, or of those named; one that cannot be read is looked at again by itself."""
+        """Return the cursor rows of all queues, or of those named; one that is damaged is looked at again by itself."""
         store = self.sorter.stores.cursors
         if queues is not None:
             return {cursor.queue: cursor for cursor in store.rows_of(queues).rows}
@@ -87,7 +87,7 @@ class StandingReader:
             audit.stuck = bool(stuck)
 
     def _find_row(self, audit: QueueAudit) -> None:
-        """Of a queue that had no row when it was looked at: there is one now, or it is lost, or it never had one."""
+        """Find the row of a queue that had none when looked at: it has one now, has lost it, or never had one."""
         stores = self.sorter.stores
         try:
             cursor = find_row(stores.items, stores.cursors, audit.queue)
@@ -101,13 +101,13 @@ class StandingReader:
         audit.position = cursor.position if audit.last is None or audit.unbegun else min(cursor.position, audit.last)
 
     def _read_floor(self, audit: QueueAudit) -> None:
-        """Of a queue that lacks what is released: it may have been trimmed since."""
+        """Read again how far a queue is trimmed that lacks what is released: it may have been trimmed since."""
         cursor = self.sorter.stores.cursors.get(audit.queue)
         if cursor is not None:
             audit.trimmed_through = cursor.floor
 
     def _is_stuck(self, audit: QueueAudit) -> bool:
-        """Whether the slot behind the position, as it is now, is taken."""
+        """Return whether the slot behind the position, as it is now, is taken."""
         position = audit.position
         while position is not None:
             head = self.sorter.stores.heads.peek(audit.queue, position + 1)
@@ -144,7 +144,7 @@ class StandingReader:
             queues[name].checkpoints[consumer.name] = seq
 
     def _has_reached(self, audit: QueueAudit, seq: int) -> bool:
-        """Whether the position is at a seq by now, or nobody can tell."""
+        """Return whether the position is at a seq by now, or nobody can tell."""
         (answer,) = _tried(lambda one: seq <= self.sorter.position(one.queue), [audit])
         return answer is not False
 
@@ -155,7 +155,7 @@ def _each(work: Callable[[Given], Answer], given: Iterable[Given]) -> list[Answe
 
 
 def _tried(work: Callable[[QueueAudit], Answer], given: Iterable[QueueAudit]) -> list[Answer | None]:
-    """The answers; an error in one queue, also one that nobody foresaw, is noted there and stops no other."""
+    """Return the answers; an error in one queue, also one that nobody foresaw, is noted there and stops no other."""
 
     def tried(audit: QueueAudit) -> Answer | None:
         try:

@@ -64,7 +64,7 @@ class TableSurvey:
     failed: dict[str, str] = field(default_factory=dict, compare=False)
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
-        """The runs that each task has found, as it ends."""
+        """Yield the runs that each task has found, as it ends."""
         from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         stretches = self._stretches(spark.sparkContext.defaultParallelism)
@@ -104,7 +104,7 @@ class TableSurvey:
 
 
 def _table_bytes(access: TableAccess) -> int:
-    """The size of the items table as of some hours ago; 0 where nobody may ask for it."""
+    """Return the size of the items table as of some hours ago; 0 where nobody may ask for it."""
     client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
     try:
         table = Calls(client, PATIENCE)("describe_table", access.items_table, TableName=access.items_table).body[
@@ -138,7 +138,7 @@ def keys_batch(items: list[Wire], keys: KeyNames, no_slot: Counter[str]) -> pa.R
 
 
 def _seqs(items: list[Wire], name: str) -> Sequence[int | None]:
-    """The seqs of items, None where a number is none."""
+    """Return the seqs of items, None where a number is none."""
     try:
         seqs = [int(item[name]["N"]) for item in items]
         if not seqs or (min(seqs) >= MIN_SEQ and max(seqs) <= MAX_SEQ):

@@ -23,7 +23,7 @@ MOST_NOTES = 5
 
 
 def trimmed_notes(selection: Selection, cursors: Iterable[Cursor]) -> tuple[str, ...]:
-    """Where queues begin that were trimmed; InvalidInput if a seq that was asked for is among what was."""
+    """Return where queues begin that were trimmed; InvalidInput if a seq that was asked for is among what was."""
     notes: list[str] = []
     more = 0
     for cursor in cursors:
@@ -40,7 +40,7 @@ def trimmed_notes(selection: Selection, cursors: Iterable[Cursor]) -> tuple[str,
 
 
 def ended_before(selection: Selection, ranges: Iterable[Range], ends: Mapping[str, int]) -> dict[str, int]:
-    """The queues without a range that end before the last seq that was asked for, and where; the rest has all of it."""
+    """Return the queues without a range that end before the last seq that was asked for, and where each ends."""
     if selection.to_seq is None:
         return {}
     there = {one.queue for one in ranges}
@@ -48,7 +48,7 @@ def ended_before(selection: Selection, ranges: Iterable[Range], ends: Mapping[st
 
 
 def shortfalls(options: BackfillOptions, plan: JobPlan) -> dict[str, str]:
-    """What of the seqs that were asked for the plan does not reach, by queue.
+    """Return what of the seqs that were asked for the plan does not reach, by queue.
 
     Tables know where a queue begins; of an export or an archive nobody can tell whether there was more.
     """
@@ -72,7 +72,7 @@ def shortfalls(options: BackfillOptions, plan: JobPlan) -> dict[str, str]:
 def trimmed_meanwhile(
     tallies: Sequence[RangeTally], cursors: Mapping[str, Cursor | None], *, is_failure: bool = False
 ) -> tuple[list[RangeTally], list[str]]:
-    """The tallies, with what a trim did under the job told as such; and what is to be said of it.
+    """Return the tallies, with what a trim did under the job told as such; and what is to be said of it.
 
     Where holes may be skipped such a hole is one of them, unless it `is_failure`.
     """
@@ -91,7 +91,7 @@ def trimmed_meanwhile(
 
 
 def trimmed_hole(tally: RangeTally, cursor: Cursor | None) -> Trimmed | None:
-    """What the first hole of a queue is, if a trim made it."""
+    """Return what the first hole of a queue is, if a trim made it."""
     if not tally.missing:
         return None
     first = tally.missing[0]

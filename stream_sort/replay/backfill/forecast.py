@@ -28,7 +28,7 @@ class Forecast:
     cost: Estimate | None = None
 
     def text(self, width: int = PIPE_WIDTH) -> str:
-        """The plan as people read it: what would be read, and for how much; its table no wider than that."""
+        """Return the plan as people read it: what would be read, and for how much; its table no wider than that."""
         rows, plan = self._rows(), self.plan
         lines = table(("queue", "rows", "first", "last"), rows[:MOST_QUEUES], width)
         if len(rows) > MOST_QUEUES:
@@ -40,7 +40,7 @@ class Forecast:
         return "\n".join([*map(visible, [*lines, *self._notes(), NOTHING_DONE]), ""])
 
     def document(self) -> dict[str, Any]:
-        """The same for programs, every queue in it."""
+        """Return the same for programs, every queue in it."""
         rows = self._rows()
         totals = {"queues": len(rows), "rows": self.plan.rows, "parts": len(self.plan.parts)}
         units = None if self.cost is None or self.cost.read_units is None else round(self.cost.read_units, 1)
@@ -55,7 +55,7 @@ class Forecast:
         }
 
     def _rows(self) -> list[dict[str, Any]]:
-        """One for each queue, the longest first."""
+        """Return a row for each queue, the longest first."""
         starts, ends = self.plan.starts(), self.plan.ends()
         rows = dict.fromkeys(sorted(ends), 0)
         for one in self.plan.ranges():

@@ -33,12 +33,12 @@ def backfill(options: BackfillOptions, spark: SparkSession | None = None) -> Job
 
 
 def dry_run(options: BackfillOptions, spark: SparkSession | None = None) -> str:
-    """What a backfill would do and cost, as text; reads positions, but no message."""
+    """Return what a backfill would do and cost, as text; reads positions, but no message."""
     return BackfillRun(options, spark).forecast().text()
 
 
 def main(argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None) -> int:
-    """The command: exit code 0 when complete, 1 when not, 2 for bad input, 130 when interrupted."""
+    """Run the command: exit code 0 when complete, 1 when not, 2 for bad input, 130 when interrupted."""
     return run_main(backfill_parser(), _command, argv, resume=RESUME, find_nearby=find_nearby)
 
 

@@ -30,7 +30,7 @@ HOLD = "backfill-"
 
 
 def held_text(consumer: str) -> str:
-    """What is said of a consumer that is held, and for whom nothing is joined yet."""
+    """Return what is said of a consumer that is held, and for whom nothing is joined yet."""
     return (
         f"consumer {consumer} is held where the replay begins, so that nothing is trimmed before it: run the same "
         f"command again to go on, or give it up: stream-sort consumers retire {consumer}"
@@ -38,12 +38,12 @@ def held_text(consumer: str) -> str:
 
 
 def begun_text(consumer: str) -> str:
-    """What is said of a consumer whose join has begun."""
+    """Return what is said of a consumer whose join has begun."""
     return f"the join of consumer {consumer} had begun: run the same command again, which finishes it"
 
 
 def lost_text(consumer: str) -> str:
-    """What is said where nothing can be joined, whatever is done."""
+    """Return what is said where nothing can be joined, whatever is done."""
     return (
         "something was trimmed that neither the replay nor the consumer would get, and it does not come back: give "
         f"the consumer up, if it is registered (stream-sort consumers retire {consumer}), and begin anew with another "
@@ -104,11 +104,11 @@ class Join:
         self.access.sorter.in_flight.map(lambda new: self._hold(new, plan, begins=begins, free=free), wanted)
 
     def has_begun(self, ledger: Ledger) -> bool:
-        """Whether checkpoints were, or are about to be, moved to where the replay ends."""
+        """Return whether checkpoints were, or are about to be, moved to where the replay ends."""
         return ledger.storage.exists(BEGUN)
 
     def is_let_go(self, ledger: Ledger) -> bool:
-        """Whether the consumer was retired after it was joined: it is held nowhere."""
+        """Return whether the consumer was retired after it was joined: it is held nowhere."""
         return self.has_begun(ledger) and self._registered() is None
 
     def join(self, plan: JobPlan, ledger: Ledger) -> int:
@@ -221,12 +221,12 @@ class Join:
 
 
 def _hold_of(ledger: Ledger) -> str:
-    """The run that holds places for a job, known by where its progress is kept: one that died left nothing else."""
+    """Return the run that holds places for a job, by where its progress is kept: one that died left nothing else."""
     return HOLD + hashlib.sha256(ledger.storage.canonical.encode()).hexdigest()[:32]
 
 
 def _refused(problem: str) -> JoinRefused:
-    """The error for a job that has begun: its options are fixed by now."""
+    """Return the error for a job that has begun: its options are fixed by now."""
     return JoinRefused(
         f"not joined, what was replayed stays as it is: {problem}. To begin anew, take another --consumer and another "
         "--checkpoint or --out"
@@ -234,10 +234,10 @@ def _refused(problem: str) -> JoinRefused:
 
 
 def _went_on(there: Checkpoint, joined: Checkpoint) -> bool:
-    """Whether a checkpoint may be that of a consumer that was joined, and has gone on."""
+    """Return whether a checkpoint may be that of a consumer that was joined, and has gone on."""
     return there.seq >= joined.seq and not there.run.startswith(HOLD)
 
 
 def _is_held(there: Checkpoint, start: int, hold: str) -> bool:
-    """Whether a checkpoint holds the place for this job; so does one that a trim set, where nothing was read yet."""
+    """Return True if a checkpoint holds the place for this job, or was set by a trim where nothing was read yet."""
     return there.run == hold or (not there.run and not there.version and there.seq <= start)

@@ -80,12 +80,12 @@ class Lease:
         return _name(self.number)
 
     def text(self, *, released: bool = False) -> bytes:
-        """What its file holds now."""
+        """Return what its file holds now."""
         seen = {"owner": self.owner, "machine": self.machine, "pid": self.pid, "seen": self.clock()}
         return json.dumps(seen | {"released": released}).encode()
 
     def is_held(self) -> bool:
-        """Whether no other run has taken over, and it was not given back."""
+        """Return whether no other run has taken over, and it was not given back."""
         there = _read(self.storage, self.name)
         if there is None or there["owner"] != self.owner or there["released"]:
             return False
@@ -132,7 +132,7 @@ class Lease:
 
 
 def this_machine() -> str:
-    """A name for where process ids mean the same: containers may share a host's name, but not its processes."""
+    """Return a name for where process ids mean the same: containers may share a host's name, but not its processes."""
     try:
         told = f"{BOOT.read_text().strip()[:8]}, {PROCESSES.readlink()}"
     except OSError:
@@ -145,7 +145,7 @@ def _name(number: int) -> str:
 
 
 def _numbers(storage: Storage) -> list[int]:
-    """The numbers there are; files of other names are not ours."""
+    """Return the numbers there are; files of other names are not ours."""
     return [int(found[1]) for name in storage.list(LEASES) if (found := NAME.fullmatch(name))]
 
 
@@ -154,7 +154,7 @@ def _last(storage: Storage) -> int:
 
 
 def _read(storage: Storage, name: str) -> dict[str, Any] | None:
-    """What a lease says; None if it is gone, or says nothing."""
+    """Return what a lease says; None if it is gone, or says nothing."""
     try:
         there = value_of(storage.read(name))
         return {"owner": str(there["owner"]), "machine": str(there["machine"])} | {
@@ -167,7 +167,7 @@ def _read(storage: Storage, name: str) -> dict[str, Any] | None:
 
 
 def _is_over(there: dict[str, Any], mine: Lease) -> bool:
-    """Whether a run that had the lease has given it back, or has ended without."""
+    """Return whether a run that had the lease has given it back, or has ended without."""
     if there["released"] or mine.clock() - there["seen"] > EXPIRY:
         return True
     return bool(there["machine"] == mine.machine) and not _is_alive(there["pid"])

@@ -73,7 +73,7 @@ class Ledger:
         return self.storage.uri
 
     def plan(self) -> JobPlan | None:
-        """The plan of the job; None before it began."""
+        """Return the plan of the job; None before it began."""
         if not self.storage.exists(PLAN):
             return None
         return JobPlan.decode(self.storage.read(PLAN), self.storage.address(PLAN))
@@ -89,7 +89,7 @@ class Ledger:
         return there
 
     def record(self, number: int) -> PartRecord | None:
-        """How far a part is; None if nothing of it is done."""
+        """Return how far a part is; None if nothing of it is done."""
         found = max(self.storage.list(_folder(number)), key=_lease_of, default=_name(number))
         return self._read(found) if self.storage.exists(found) else None
 
@@ -108,7 +108,7 @@ class Ledger:
         self.storage.write(_name(record.number, lease), json.dumps(document, ensure_ascii=False).encode())
 
     def last_lease(self) -> int:
-        """The highest number of a lease that a record was written under; 0 if there is none."""
+        """Return the highest number of a lease that a record was written under; 0 if there is none."""
         return max(map(_lease_of, self.storage.list(RECORDS)), default=0)
 
     def check_lease(self) -> None:
@@ -117,7 +117,7 @@ class Ledger:
             self.lease.check()
 
     def records(self) -> dict[int, PartRecord]:
-        """All records there are."""
+        """Return all records there are."""
         last: dict[int, str] = {}
         for name in sorted(self.storage.list(RECORDS), key=_lease_of):
             last[self._number(name)] = name
@@ -125,7 +125,7 @@ class Ledger:
             return {record.number: record for record in readers.map(self._read, last.values())}
 
     def end(self) -> dict[str, Any] | None:
-        """What the job said at its end; None before."""
+        """Return what the job said at its end; None before."""
         if not self.storage.exists(END):
             return None
         try:
@@ -143,7 +143,7 @@ class Ledger:
         self.storage.put_if_absent(END, json.dumps(document, ensure_ascii=False).encode())
 
     def reopen(self) -> None:
-        """There is something to do after all."""
+        """Take back the end: there is something to do after all."""
         self.storage.delete(END)
 
     def _read(self, name: str) -> PartRecord:
@@ -174,11 +174,11 @@ class UnderWay:
         self._running = set(numbers) if len(numbers) <= MOST_WATCHED else set()
 
     def ended(self, number: int) -> None:
-        """Somebody else counts this one now."""
+        """Count a part no more: somebody else does now."""
         self._running.discard(number)
 
     def __call__(self) -> int:
-        """How many rows; none where the ledger cannot be read just now."""
+        """Return how many rows that is; none where the ledger cannot be read just now."""
         try:
             return sum(self._rows(number) for number in sorted(self._running))
         except StreamSortError:
@@ -198,6 +198,6 @@ def _folder(number: int) -> str:
 
 
 def _lease_of(name: str) -> int:
-    """The number of the lease that a record was written under; 0, less than any, for one that was written without."""
+    """Return the number of the lease that a record was written under; 0 for one that was written without."""
     found = RECORD_NAME.fullmatch(name)
     return int(found[2]) if found and found[2] else 0

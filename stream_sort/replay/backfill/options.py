@@ -131,7 +131,7 @@ class BackfillOptions:
             raise SettingsError("--since and --until leave gaps, and a table releases nothing behind a gap")
 
     def _is_one_place(self) -> bool:
-        """Whether source and target are in one region, at one endpoint, whichever way they were named."""
+        """Return whether source and target are in one region, at one endpoint, whichever way they were named."""
         sink, source = self.sink, self.source
         if sink.to_region is None and sink.to_endpoint_url is None:
             return True
@@ -169,7 +169,7 @@ class BackfillOptions:
         return Storage(self.sink.out, endpoint_url=self.source.endpoint_url, region=self.source.region)
 
     def sender(self) -> Sender:
-        """What delivers; by default where the source is."""
+        """Return what delivers; by default where the source is."""
         sink, source = self.sink, self.source
         region, endpoint = sink.to_region or source.region, sink.to_endpoint_url or source.endpoint_url
         if sink.sink != "table":
@@ -178,7 +178,7 @@ class BackfillOptions:
         return TableSender(TableAccess(*tables, source.queue_key, source.seq_key, region, endpoint))
 
     def identity(self) -> dict[str, Any]:
-        """What makes it this job: whoever resumes must ask for the same."""
+        """Return what makes it this job: whoever resumes must ask for the same."""
         wanted = asdict(self.selection)
         return {
             **asdict(self.source),
@@ -192,7 +192,7 @@ class BackfillOptions:
 
 
 def backfill_parser() -> JobParser:
-    """The command line of a backfill."""
+    """Return the command line of a backfill."""
     parser = JobParser(
         "backfill",
         "Replay ordered ranges of queues into files, tables or a sink.",
@@ -223,7 +223,7 @@ def backfill_parser() -> JobParser:
 
 
 def options_of(given: argparse.Namespace) -> BackfillOptions:
-    """The backfill that a command line asks for."""
+    """Return the backfill that a command line asks for."""
     source = source_of(given)
     sink = SinkOptions(**{name: getattr(given, name) for name in SinkOptions.__dataclass_fields__})
     _check_beside(given, source.kind)

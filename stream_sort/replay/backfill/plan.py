@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def new_plan(
     options: BackfillOptions, ranges: Sequence[Range], ends: Mapping[str, int], notes: tuple[str, ...] = ()
 ) -> JobPlan:
-    """The ranges as parts: for files any cut will do, what delivers keeps each queue together.
+    """Return the ranges as parts: for files any cut will do, what delivers keeps each queue together.
 
     `ends` are the last seqs of all queues that are wanted, also of those that have no range.
     """
@@ -62,7 +62,7 @@ def check_target(options: BackfillOptions, plan: JobPlan) -> None:
 def left_over(
     options: BackfillOptions, plan: JobPlan, ledger: Ledger, *, holes_stay: bool
 ) -> tuple[list[Part], dict[int, PartRecord]]:
-    """The parts that are not done, as far as they are not; and the records of all that is.
+    """Return the parts that are not done, as far as they are not; and the records of all that is.
 
     What went on behind a hole is done again, as the hole may have been mended, unless `holes_stay`.
     """
@@ -89,7 +89,7 @@ def left_over(
 
 
 def _spoiled(options: BackfillOptions, records: dict[int, PartRecord]) -> set[int]:
-    """The parts that are not done, or whose file is not there as it was written."""
+    """Return the parts that are not done, or whose file is not there as it was written."""
     ended = [record for record in records.values() if record.ended]
     there = set(options.out.list("part-"))
 
@@ -103,12 +103,12 @@ def _spoiled(options: BackfillOptions, records: dict[int, PartRecord]) -> set[in
 
 
 def _is_holed(options: BackfillOptions, record: PartRecord) -> bool:
-    """Whether it went on behind a hole, and not because it was to be skipped."""
+    """Return whether it went on behind a hole, and not because it was to be skipped."""
     return record.has_holes and not (record.skips and options.on_gap == "skip")
 
 
 def _afresh(record: PartRecord, ledger: Ledger) -> PartRecord:
-    """The record without the queues that went on behind a hole: those are delivered again, from their beginning on."""
+    """Return the record without the queues that went on behind a hole: those are delivered again from the start."""
     # What is in order at the target cannot be had by sending what was missing alone.
     tallies = (_begun_anew(one) if _has_hole(one) else one for one in record.tallies)
     again = replace(record, tallies=tuple(tallies), ended=False)
@@ -125,7 +125,7 @@ def _has_hole(tally: RangeTally) -> bool:
 
 
 def _rest(part: Part, record: PartRecord) -> Part:
-    """What of a part is not delivered yet."""
+    """Return what of a part is not delivered yet."""
     done = {(one.queue, one.through): one.done for one in record.tallies}
     ranges = (Range(one.queue, done.get((one.queue, one.through), one.after), one.through) for one in part.ranges)
     return Part(part.number, tuple(one for one in ranges if len(one)))

@@ -18,12 +18,12 @@ COLUMNS = ("queue", "rows", "tombstones", "missing", "gaps", "first", "last", "p
 
 
 def is_complete(options: BackfillOptions, tallies: Sequence[RangeTally]) -> bool:
-    """Whether every seq came, and one message only; where gaps may be skipped, every one that is there."""
+    """Return whether every seq came, and one message only; where gaps may be skipped, every one that is there."""
     return is_settled(options, tallies) and not any(one.conflicts for one in tallies)
 
 
 def is_settled(options: BackfillOptions, tallies: Sequence[RangeTally]) -> bool:
-    """Whether another run could do no better."""
+    """Return whether another run could do no better."""
     if options.on_gap == "skip":
         return all(one.is_done for one in tallies)
     return all(one.is_whole for one in tallies)
@@ -37,7 +37,7 @@ def outcome(
     seconds: float = 0.0,
     notes: Sequence[str] = (),
 ) -> JobReport:
-    """The report on a backfill: queues that miss most first, then those that failed.
+    """Return the report on a backfill: queues that miss most first, then those that failed.
 
     `short` says of queues why they are not all that was asked for.
     """
@@ -75,7 +75,7 @@ def outcome(
 
 
 def hole_text(options: BackfillOptions, tallies: Sequence[RangeTally], *, is_trimmed: bool) -> str:
-    """What a hole asks for before the job can go on; nothing where there is none."""
+    """Return what a hole asks for before the job can go on; nothing where there is none."""
     if not any(one.missing for one in tallies):
         return ""
     may_come = options.source.kind == "table" and not is_trimmed
@@ -100,7 +100,7 @@ def _conflict_notes(tallies: Sequence[RangeTally]) -> list[str]:
 
 
 def short_notes(short: Mapping[str, str]) -> list[str]:
-    """What is said of queues that are not all that was asked for."""
+    """Return what is said of queues that are not all that was asked for."""
     told = [f"short: queue {queue!r} {why}" for queue, why in sorted(short.items())[:SOME]]
     if len(short) > SOME:
         told.append(f"and {len(short) - SOME:,} more queues are short of the range")

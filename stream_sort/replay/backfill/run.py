@@ -60,7 +60,7 @@ class BackfillRun:
         self.standing = ""
 
     def forecast(self) -> Forecast:
-        """What it would do and cost; reads positions, but no message."""
+        """Return what it would do and cost; reads positions, but no message."""
         options, plan = self.options, self._new_plan()
         if options.source.kind != "table":
             return Forecast(options, plan)
@@ -231,7 +231,7 @@ class BackfillRun:
         return trimmed_meanwhile(tallies, dict(zip(holed, found, strict=True)), is_failure=is_failure)
 
     def _doubled(self) -> list[str]:
-        """What an export held twice; none of it was written twice."""
+        """Return what an export held twice; none of it was written twice."""
         doubles = getattr(self._origin, "doubles", None)
         return [f"doubled: {doubles.duplicates:,} slots came twice"] if doubles and doubles.duplicates else []
 
@@ -265,13 +265,13 @@ class BackfillRun:
 
 
 def _ends(origin: Origin) -> dict[str, int]:
-    """The last seq of each queue in files; of an export once its ranges are known."""
+    """Return the last seq of each queue in files; of an export once its ranges are known."""
     if isinstance(origin, ArchiveOrigin):
         return {manifest.queue: manifest.through for manifest in origin.manifests()}
     return cast("ExportOrigin", origin).ends
 
 
 def _tallies(part: Part, record: PartRecord | None) -> list[RangeTally]:
-    """What is known of each range of a part."""
+    """Return what is known of each range of a part."""
     known = {} if record is None else {(one.queue, one.through): one for one in record.tallies}
     return [known.get((one.queue, one.through)) or replace(RangeTally.of(one), failed=NOT_DONE) for one in part.ranges]

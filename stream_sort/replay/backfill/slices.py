@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def by_range(part: Part, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Range, Iterator[pa.RecordBatch]]]:
-    """Each range of a part with its own slots; what is not taken of a range is passed over.
+    """Yield each range of a part with its own slots; what is not taken of a range is passed over.
 
     Slots that belong to no range of the part, or come out of their turn, raise StoreError.
     """
@@ -33,7 +33,7 @@ def by_range(part: Part, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Ra
 
 
 def pieces(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of at most `most`."""
+    """Yield the same rows in batches of at most `most`."""
     for batch in batches:
         for start in range(0, batch.num_rows, most):
             yield batch.slice(start, most)
@@ -64,7 +64,7 @@ class _Line:
 
 
 def _belonging(batch: pa.RecordBatch, wanted: Range) -> int:
-    """How many of the first rows are of the range's queue and not behind its end."""
+    """Return how many of the first rows are of the range's queue and not behind its end."""
     queues, seqs = batch.column("queue"), batch.column("seq")
     belongs = pc.and_(pc.equal(queues, wanted.queue), pc.less_equal(seqs, wanted.through))
     first_other: int = pc.index(belongs, pa.scalar(value=False)).as_py()

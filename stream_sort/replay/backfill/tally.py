@@ -41,7 +41,7 @@ class RangeTally:
 
     @classmethod
     def of(cls, wanted: Range) -> RangeTally:
-        """Nothing is done yet."""
+        """Return the tally of a range of which nothing is done yet."""
         return cls(wanted.queue, wanted.after, wanted.through, wanted.after)
 
     @property
@@ -61,7 +61,7 @@ class RangeTally:
         return not self.failed and slots + self.lost == self.through - self.after
 
     def wire(self) -> list[Any]:
-        """The tally as JSON."""
+        """Return the tally as JSON."""
         holes = [[hole.after, hole.through] for hole in self.missing]
         counts = [self.rows, self.tombstones, self.outside]
         return [
@@ -79,7 +79,7 @@ class RangeTally:
 
     @classmethod
     def from_wire(cls, wire: list[Any]) -> RangeTally:
-        """The tally that `wire` gave."""
+        """Return the tally that `wire` gave."""
         # A job that an earlier version began does not tell how often.
         queue, after, through, done, rows, tombstones, outside, holes, failed, conflicts, seqs, *told = wire
         (again,) = told or (0,)
@@ -92,7 +92,7 @@ class RangeTally:
         return cls(queue, after, through, done, *counts, missing, failed, conflicts, tuple(seqs), again)
 
     def with_conflicts(self, before: RangeTally, slots: object) -> RangeTally:
-        """The tally with those conflicts that `slots`, read on from `before`, came upon so far; only exports do."""
+        """Return the tally with the conflicts that `slots`, read on from `before`, met so far; only exports do."""
         doubles: Doubles | None = getattr(slots, "doubles", None)
         if doubles is None or not doubles.lost[self.queue]:
             return self
@@ -105,7 +105,7 @@ class RangeTally:
 
 
 def added_up(tallies: Iterable[RangeTally]) -> list[RangeTally]:
-    """One tally for each queue, of all its ranges; sorted by name."""
+    """Return one tally for each queue, of all its ranges; sorted by name."""
     whole: dict[str, RangeTally] = {}
     for one in sorted(tallies, key=lambda tally: (tally.queue, tally.after)):
         before = whole.get(one.queue)
@@ -129,7 +129,7 @@ def _sum(one: RangeTally, next_one: RangeTally) -> RangeTally:
 
 
 def _why(one: str, other: str) -> str:
-    """What stopped a queue says more than what was left undone because of it."""
+    """Return why a queue failed: what stopped it says more than what was left undone because of it."""
     if one in {"", NOT_DONE}:
         return other or one
     return one

@@ -25,7 +25,7 @@ class Estimate:
 
 
 def estimate(access: TableAccess, plan: JobPlan, *, consistent: bool) -> Estimate:
-    """From what DynamoDB says of the table's size, which it renews every six hours; reads no item."""
+    """Estimate by what DynamoDB says of the table's size, which it renews every six hours; read no item."""
     size = average_item(access)
     if size is None:
         return Estimate(None, None)
@@ -35,7 +35,7 @@ def estimate(access: TableAccess, plan: JobPlan, *, consistent: bool) -> Estimat
 
 
 def average_item(access: TableAccess) -> float | None:
-    """The average size of an item in bytes; None for a table that DynamoDB has not counted yet."""
+    """Return the average size of an item in bytes; None for a table that DynamoDB has not counted yet."""
     client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
     table = access.items_table
     told = Calls(client, PATIENCE)("describe_table", table, TableName=table).body["Table"]

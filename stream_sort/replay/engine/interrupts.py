@@ -83,7 +83,7 @@ class _Interrupts:
 
 
 def _is_bad_moment(frame: FrameType | None) -> bool:
-    """Whether what is interrupted was called by something that must not break off."""
+    """Return whether what is interrupted was called by something that must not break off."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if module.partition(".")[0] in JAVA or frame.f_code.co_filename.startswith(IMPORT):
@@ -94,7 +94,7 @@ def _is_bad_moment(frame: FrameType | None) -> bool:
 
 @contextmanager
 def _on_signal(number: int, handler: Callable[[int, Any], None]) -> Iterator[None]:
-    """As it was before at the end, whatever Spark made of it. Who ignores Ctrl-C, as in the background, goes on to."""
+    """Handle a signal so until the end, whatever Spark makes of it. Whoever ignores Ctrl-C goes on to ignore it."""
     before = signal.getsignal(number)
     if threading.current_thread() is not threading.main_thread() or before is None:
         yield
@@ -107,7 +107,7 @@ def _on_signal(number: int, handler: Callable[[int, Any], None]) -> Iterator[Non
 
 
 def _tell() -> None:
-    """Past Python's buffers: what was interrupted may be at work on them."""
+    """Write past Python's buffers: what was interrupted may be at work on them."""
     text = STOPPING.encode()
     with suppress(OSError, ValueError):
         number = sys.__stderr__.fileno() if sys.__stderr__ is not None else 2

@@ -133,7 +133,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def source_of(given: argparse.Namespace) -> Source:
-    """The source that the options name."""
+    """Return the source that the options name."""
     named = {name: getattr(given, name) for name in Source.__dataclass_fields__}
     return Source(**{name: value for name, value in named.items() if value})
 
@@ -149,7 +149,7 @@ def add_range(parser: argparse.ArgumentParser) -> None:
 
 
 def selection_of(given: argparse.Namespace, *, released: bool = True) -> Selection:
-    """The selection that the options make."""
+    """Return the selection that the options make."""
     return Selection(
         queues=tuple(given.queue) if given.queue else None,
         from_seq=None if given.from_seq is None else seq_number(given.from_seq, "--from-seq"),
@@ -186,20 +186,20 @@ def ask_first(text: str, given: argparse.Namespace, confirm: Confirm | None) -> 
 
 
 def missing_table(name: str, otherwise: str = "") -> SettingsError:
-    """What is said where nothing names a table that is needed."""
+    """Return what is said where nothing names a table that is needed."""
     option = f"--{name.replace('_', '-')}"
     return SettingsError(f"{option} is missing; give it, or {PREFIX}{name.upper()}, or --stack NAME{otherwise}")
 
 
 def place_name(text: str) -> str:
-    """The name of a file or a folder; an empty one is a variable that was not set."""
+    """Return the name of a file or a folder; an empty one is a variable that was not set."""
     if not text:
         raise argparse.ArgumentTypeError("it is empty; name a place, or leave the option out")
     return text
 
 
 def positive(text: str) -> int:
-    """A whole number above 0."""
+    """Return a whole number above 0."""
     try:
         number = int(text)
     except ValueError:
@@ -210,7 +210,7 @@ def positive(text: str) -> int:
 
 
 def positive_rate(text: str) -> float:
-    """A number above 0."""
+    """Return a number above 0."""
     try:
         number = float(text)
     except ValueError:
@@ -253,5 +253,5 @@ def run_main(
 
 
 def complain(text: str) -> None:
-    """The one line of an error."""
+    """Write the one line of an error."""
     sys.stderr.write(f"stream-sort: {visible(' '.join(text.split()))}\n")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def access_of(source: Source) -> TableAccess:
-    """The tables that a source names."""
+    """Return the tables that a source names."""
     return TableAccess(
         source.items_table,
         source.cursor_table,
@@ -33,7 +33,7 @@ def access_of(source: Source) -> TableAccess:
 
 
 def origin_of(source: Source, selection: Selection, *, consistent: bool = True) -> Origin:
-    """The origin that a source names."""
+    """Return the origin that a source names."""
     if source.kind == "table":
         return TableOrigin(access_of(source), selection, consistent)
     storage = Storage(source.export or source.archive, endpoint_url=source.endpoint_url, region=source.region)
@@ -46,7 +46,7 @@ def origin_of(source: Source, selection: Selection, *, consistent: bool = True) 
 
 
 def paced(origin: Origin, units_a_second: float, spark: SparkSession) -> Origin:
-    """The same origin, read at no more than a rate that all tasks together keep to."""
+    """Return the same origin, read at no more than a rate that all tasks together keep to."""
     if not isinstance(origin, TableOrigin):
         raise SettingsError("--max-read-units is for tables; an export or an archive costs no read units")
     host = spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1")

@@ -54,7 +54,7 @@ def located(given: argparse.Namespace, find_nearby: FindNearby | None = None) ->
 
 
 def _may_be_near(given: argparse.Namespace) -> bool:
-    """As everywhere: the local stack is meant where nothing else is said."""
+    """Return True if the local stack may be meant: nothing else is said."""
     deployed = given.stack not in {None, "", LOCAL}
     elsewhere = deployed or given.profile or given.region or given.endpoint_url or _reads_files(given)
     named = any(getattr(given, name.lower()) or PREFIX + name in variables() for name in OUTPUTS)
@@ -62,12 +62,12 @@ def _may_be_near(given: argparse.Namespace) -> bool:
 
 
 def _reads_files(given: argparse.Namespace) -> bool:
-    """Whether history is read from files; the archive that the archive job writes is not."""
+    """Return whether history is read from files; the archive that the archive job writes is not."""
     return hasattr(given, "export") and bool(given.export or given.archive)
 
 
 def _uses(given: argparse.Namespace, name: str) -> bool:
-    """A backfill that joins nobody needs no control table; it is part of what a resumed one is compared by."""
+    """Return False for the control table of a backfill that joins nobody: a resumed one is compared by its names."""
     return name != "control_table" or bool(getattr(given, "until_position", True))
 
 

@@ -41,7 +41,7 @@ class JobPlan:
         return hashlib.sha256(self.encode()).hexdigest()[:32]
 
     def ends(self) -> dict[str, int]:
-        """How far it goes in each queue."""
+        """Return how far it goes in each queue."""
         ends: dict[str, int] = {}
         for one in self.ranges():
             ends[one.queue] = max(one.through, ends.get(one.queue, one.through))
@@ -55,11 +55,11 @@ class JobPlan:
         return starts
 
     def ranges(self) -> Iterable[Range]:
-        """All ranges of all parts."""
+        """Return all ranges of all parts."""
         return (one for part in self.parts for one in part.ranges)
 
     def encode(self) -> bytes:
-        """The plan as JSON."""
+        """Return the plan as JSON."""
         parts = [[[one.queue, one.after, one.through] for one in part.ranges] for part in self.parts]
         document = {
             "version": VERSION,
@@ -74,7 +74,7 @@ class JobPlan:
 
     @classmethod
     def decode(cls, content: bytes, where: str) -> JobPlan:
-        """The plan that `encode` gave; StoreError names `where` it is damaged."""
+        """Return the plan that `encode` gave; StoreError names `where` it is damaged."""
         try:
             document = value_of(content)
             version = document["version"]
@@ -110,7 +110,7 @@ class JobPlan:
 
 
 def whole_queues(ranges: Iterable[Range], rows_per_part: int) -> list[Part]:
-    """Parts that no two share a queue, the largest first: what is delivered must wait for what is before it.
+    """Return parts that no two share a queue, the largest first: what is delivered must wait for what is before it.
 
     Small queues are packed together; a large one stands alone.
     """

@@ -64,7 +64,7 @@ class JobProgress:
         return self._monotonic() - self._began
 
     def add(self, rows: int, parts: int = 1) -> None:
-        """So much more is done; to be called by one thread."""
+        """Count what more is done; to be called by one thread."""
         self._done[0] += rows
         self._done[1] += parts
 
@@ -73,7 +73,7 @@ class JobProgress:
         self._under_way = under_way
 
     def line(self) -> str:
-        """How far it is, in one line."""
+        """Return how far it is, in one line."""
         rows, parts = self._done
         rows += self._under_way() if self._under_way is not None else 0
         rate = rows / max(self.seconds, 0.001)

@@ -41,7 +41,7 @@ class JobReport:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, width: int = PIPE_WIDTH, most: int = MOST_QUEUES) -> str:
-        """The report for people: the worst queues as a table no wider than that, then totals, notes, the verdict."""
+        """Return the report for people: the worst queues as a table that wide at most, totals, notes, the verdict."""
         lines = table(self.columns, self.queues[:most], width) if self.queues else []
         if len(self.queues) > most:
             lines.append(f"and {len(self.queues) - most:,} more")
@@ -52,7 +52,7 @@ class JobReport:
         return "\n".join(lines).lstrip("\n") + "\n"
 
     def _clipped_problems(self, most: int) -> list[str]:
-        """The problems that their cells cut short, whole: they end with what to do."""
+        """Return the problems that their cells cut short, whole: they end with what to do."""
         told = ((row["queue"], row.get("problem") or "") for row in self.queues[:most])
         long = [f"queue {queue!r}: {problem}" for queue, problem in told if len(problem) > WIDEST]
         return ["", *map(visible, long[:MOST_PROBLEMS])] if long else []
@@ -63,7 +63,7 @@ class JobReport:
         return f"{'complete' if self.complete else 'NOT complete'} ({self.seconds:.1f} s)"
 
     def document(self) -> dict[str, Any]:
-        """The report for programs, every queue in it."""
+        """Return the report for programs, every queue in it."""
         return {
             "job": self.job,
             "complete": self.complete,
@@ -100,7 +100,7 @@ def write_report(document: Mapping[str, Any], path: str, source: InAws) -> None:
 
 
 def shown_json(document: Mapping[str, Any]) -> str:
-    """A report as JSON that a terminal may show."""
+    """Return a report as JSON that a terminal may show."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
     return "\n".join(map(visible_json, text.split("\n"))) + "\n"
 
@@ -120,7 +120,7 @@ def _is_in_a_folder(path: Path) -> bool:
 
 
 def is_there(path: str, option: str, ask: Callable[[Path], bool]) -> bool:
-    """Whether a path is what is asked, such as Path.is_dir; SettingsError for a name that nothing can have."""
+    """Return whether a path is what is asked, such as Path.is_dir; SettingsError for a name that nothing can have."""
     try:
         return ask(Path(path))
     except OSError as error:
@@ -137,7 +137,7 @@ def width_of(given: argparse.Namespace) -> int:
 
 
 def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], width: int = PIPE_WIDTH) -> list[str]:
-    """Rows under their column names, numbers to the right, as lines of text no longer than `width`.
+    """Return rows under their column names, numbers to the right, as lines of text no longer than `width`.
 
     Names and texts are cut. Columns that do not fit even so are left out, and named in a line of their own.
     """
@@ -160,7 +160,7 @@ def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], width: int 
 
 
 def shown_cell(value: object) -> str:
-    """A value as it stands in a line: short, numbers with separators."""
+    """Return a value as it stands in a line: short, numbers with separators."""
     return cut_end(_cell(value), WIDEST)
 
 

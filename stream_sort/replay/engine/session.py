@@ -23,7 +23,7 @@ OWN_SPARK = ("SPARK_CONF_DIR", "SPARK_HOME")
 
 
 def spark_session(name: str) -> SparkSession:
-    """The session that spark-submit, EMR or Glue has begun; elsewhere one with all cores of this machine.
+    """Return the session that spark-submit, EMR or Glue has begun; elsewhere one with all cores of this machine.
 
     The workers run the Python that runs this: Spark would take the `python3` of the PATH. A task is tried four times,
     as on a cluster: a worker that was killed ends no job.

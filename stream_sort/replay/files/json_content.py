@@ -7,14 +7,14 @@ from typing import Any
 
 
 def flaw(error: Exception) -> str:
-    """What is wrong with the content of a file, by the error that reading it has raised; without Python's names."""
+    """Return what is wrong with the content of a file, by the error of reading it; without Python's names."""
     if isinstance(error, KeyError):
         return f"{error} is missing"
     return str(error) if isinstance(error, ValueError) else "its form is another"
 
 
 def value_of(content: str | bytes) -> Any:
-    """The value of a JSON file; ValueError for what is none, or nested deeper than can be read."""
+    """Return the value of a JSON file; ValueError for what is none, or nested deeper than can be read."""
     try:
         return json.loads(content)
     except RecursionError:

@@ -104,7 +104,7 @@ class LocalFiles:
 
     @contextmanager
     def _named(self, name: str) -> Iterator[None]:
-        """Errors of the system as ours."""
+        """Turn errors of the system into ours."""
         at = self._root / name
         try:
             yield
@@ -120,7 +120,7 @@ class LocalFiles:
 
 @contextmanager
 def _beside(path: Path, content: bytes) -> Iterator[Path]:
-    """A file with that content, on disk, in the directory of `path`; what is left of it is removed at the end."""
+    """Write the content to a file in the directory of `path`, and remove what is left of it at the end."""
     _make(path.parent)
     temporary = path.parent / f"{UNFINISHED}{uuid.uuid4().hex}"
     try:

@@ -20,7 +20,7 @@ _SEQ = re.compile(r"-?[0-9]{19}")
 
 
 def encode_queue(queue: str) -> str:
-    """A queue's name as one path segment: different names get different segments, also where case is not told apart.
+    """Return a queue's name as one path segment; names that differ get segments that differ, whatever their case.
 
     A name too long for that becomes its sha256; whoever stores under such a segment stores the name, too.
     """
@@ -30,7 +30,7 @@ def encode_queue(queue: str) -> str:
 
 
 def decode_queue(segment: str) -> str | None:
-    """The queue of a path segment; None if the name was too long to stand in it. InvalidInput for other segments."""
+    """Return the queue of a path segment, None if the name was too long for one; InvalidInput for other segments."""
     if re.fullmatch(LONG + "[0-9a-f]{64}", segment):
         return None
     try:
@@ -45,13 +45,13 @@ def decode_queue(segment: str) -> str | None:
 
 
 def encode_seq(seq: int) -> str:
-    """A seq as text that sorts like the number."""
+    """Return a seq as text that sorts like the number."""
     # A negative one is counted up from -10^19, and `-` sorts before digits.
     return f"{seq:0{SEQ_DIGITS}d}" if seq >= 0 else f"-{10**SEQ_DIGITS + seq:0{SEQ_DIGITS}d}"
 
 
 def decode_seq(text: str) -> int:
-    """The seq of such a text; InvalidInput for other texts."""
+    """Return the seq of such a text; InvalidInput for other texts."""
     if not _SEQ.fullmatch(text):
         raise InvalidInput(f"{shown(text)} is no seq as paths have it; who put it there?")
     return int(text) if text[0] != "-" else int(text[1:]) - 10**SEQ_DIGITS

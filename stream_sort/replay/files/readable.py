@@ -32,7 +32,7 @@ class Readable(io.RawIOBase):
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """So many bytes, fewer only at the end of the file."""
+        """Read so many bytes, fewer only at the end of the file."""
         with self._named():
             content: bytes = self._file.read(None if size < 0 else size)
             return content
@@ -47,7 +47,7 @@ class Readable(io.RawIOBase):
         return int(self._file.tell())
 
     def size(self) -> int:
-        """The bytes of the file."""
+        """Return the bytes of the file."""
         with self._named():
             return int(self._file.size())
 

@@ -111,7 +111,7 @@ class S3Objects:
         """See Place: what was not put whole was never there."""
 
     def _names(self, prefix: str) -> Iterator[str]:
-        """The names that begin so, page by page; a key that ends with / is a folder's mark."""
+        """Return the names that begin so, page by page; a key that ends with / is a folder's mark."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=self._bucket, Prefix=self._prefix + prefix
         )
@@ -132,7 +132,7 @@ class S3Objects:
 
     @contextmanager
     def _named(self, name: str) -> Iterator[None]:
-        """Errors of S3 as ours."""
+        """Turn errors of S3 into ours."""
         at = f"s3://{self._bucket}/{self._prefix}{name}"
         try:
             yield

@@ -27,7 +27,7 @@ class FileStore(Protocol):
     """Where files are kept, each under its name."""
 
     def read(self, name: str) -> bytes:
-        """A whole file; FileMissing if there is none."""
+        """Read a whole file; FileMissing if there is none."""
 
     def write(self, name: str, content: bytes) -> None:
         """Put a file, whole or not at all, in the place of whatever was there."""
@@ -36,16 +36,16 @@ class FileStore(Protocol):
         """Put a file, whole or not at all, if there is none; whether it was put."""
 
     def list(self, prefix: str) -> list[str]:
-        """The names that begin with `prefix`, at any depth, sorted; none if there is nothing there."""
+        """Return the names that begin with `prefix`, at any depth, sorted; none if there is nothing there."""
 
     def some_name(self) -> str | None:
-        """The name of any file, None if there is none; what a system hides in its folders does not count."""
+        """Return the name of any file, None if there is none; what a system hides in its folders does not count."""
 
     def size(self, name: str) -> int | None:
-        """The bytes of a file, None if there is none."""
+        """Return the bytes of a file, None if there is none."""
 
     def open(self, name: str) -> Readable:
-        """A file for reading at any place; FileMissing if there is none."""
+        """Open a file for reading at any place; FileMissing if there is none."""
 
     def delete(self, name: str) -> None:
         """Remove a file; none there is no error."""
@@ -70,7 +70,7 @@ class Storage:
         _split(self.uri)
 
     def read(self, name: str) -> bytes:
-        """A whole file; FileMissing if there is none."""
+        """Read a whole file; FileMissing if there is none."""
         return _place(self).read(_checked(name))
 
     def write(self, name: str, content: bytes) -> None:
@@ -82,23 +82,23 @@ class Storage:
         return _place(self).put_if_absent(_checked(name), content)
 
     def list(self, prefix: str = "") -> list[str]:
-        """The names that begin with `prefix`, at any depth, sorted; none if there is nothing there."""
+        """Return the names that begin with `prefix`, at any depth, sorted; none if there is nothing there."""
         return _place(self).list(prefix)
 
     def some_name(self) -> str | None:
-        """The name of any file, None if there is none; what a system hides in its folders does not count."""
+        """Return the name of any file, None if there is none; what a system hides in its folders does not count."""
         return _place(self).some_name()
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is such a file."""
         return self.size(name) is not None
 
     def size(self, name: str) -> int | None:
-        """The bytes of a file, None if there is none."""
+        """Return the bytes of a file, None if there is none."""
         return _place(self).size(_checked(name))
 
     def open(self, name: str) -> Readable:
-        """A file for reading at any place; FileMissing if there is none."""
+        """Open a file for reading at any place; FileMissing if there is none."""
         return _place(self).open(_checked(name))
 
     def delete(self, name: str) -> None:
@@ -116,7 +116,7 @@ class Storage:
         return f"{scheme}://{bucket}/{path}" if scheme else str(Path(path).expanduser().resolve())
 
     def address(self, name: str) -> str:
-        """Where a file is, for people."""
+        """Return where a file is, for people."""
         return f"{self.uri.rstrip('/')}/{name}"
 
 

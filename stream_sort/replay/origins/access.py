@@ -79,7 +79,7 @@ class TableAccess:
         )
 
     def pages(self, *, consistent: bool) -> RawPages:
-        """A bulk reader with a client of its own."""
+        """Return a bulk reader with a client of its own."""
         client = make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url)
         return RawPages(Calls(client, PATIENCE), self.names, consistent=consistent)
 
@@ -89,7 +89,7 @@ class TableAccess:
         return DynamoArchiveMarks(Calls(client, PATIENCE), control_table, address)
 
     def cursors(self, selection: Selection, damaged: dict[str, StreamSortError] | None = None) -> Iterator[Cursor]:
-        """The cursor rows of the queues that are wanted; a queue that is named and has none is an error.
+        """Yield the cursor rows of the queues that are wanted; a queue that is named and has none is an error.
 
         So is a row that cannot be read, for who would miss its queue; where `damaged` is given, it notes those instead.
         """

@@ -21,7 +21,7 @@ class Origin(Protocol):
     """Where history is read from. Picklable; makes its clients where it runs."""
 
     def ranges(self, spark: SparkSession) -> list[Range]:
-        """What there is to read of the selection, known before it is read; sorted by queue and seq."""
+        """Return what there is to read of the selection, known before it is read; sorted by queue and seq."""
 
     def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
         """Do `work(part, slots)` for each part on the executors, again where a task is tried again.
@@ -34,7 +34,7 @@ class RangeReader(Protocol):
     """An origin that can read any range by itself."""
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
-        """The slots of the range, in order, as they are found."""
+        """Return the slots of the range, in order, as they are found."""
 
 
 def read_parts(spark: SparkSession, parts: Sequence[Part], reader: RangeReader, work: Work) -> Iterator[Any]:

@@ -33,7 +33,7 @@ class Pacer:
         self._lock = threading.Lock()
 
     def wait_after(self, job: str, rate: float, units: float) -> float:
-        """Seconds to wait, now that a task of the job has used so many units."""
+        """Return seconds to wait, now that a task of the job has used so many units."""
         with self._lock:
             now = self._monotonic()
             self._free_at[job] = max(now, self._free_at.get(job, now)) + units / rate

@@ -43,7 +43,7 @@ class TableOrigin:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def ranges(self, spark: SparkSession | None = None) -> list[Range]:  # noqa: ARG002  # tables need no Spark
-        """From the cursor rows alone; beyond the position, the highest stored seq is looked up."""
+        """Return the ranges from the cursor rows alone; beyond the position, the highest stored seq is looked up."""
         cursors = list(self.access.cursors(self.selection))
         if self.asked is not None:
             for cursor in cursors:
@@ -55,7 +55,7 @@ class TableOrigin:
         return read_parts(spark, parts, self, work)
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
-        """The slots of a range, a batch for each page that the table sends."""
+        """Yield the slots of a range, a batch for each page that the table sends."""
         for page in self._pages.read(wanted.queue, wanted.after, wanted.through):
             if page.items:
                 yield self._decoder.batch(page.items)
@@ -65,7 +65,7 @@ class TableOrigin:
             del page
 
     def whole(self, cursor: Cursor) -> Range:
-        """What there is of a queue."""
+        """Return what there is of a queue."""
         through = cursor.position
         if not self.selection.released:
             through = max(through, self.access.sorter.stores.items.highest(cursor.queue) or through)

@@ -98,7 +98,7 @@ class _Job:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it has ended, within so many seconds."""
+        """Return whether it has ended, within so many seconds."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -123,11 +123,11 @@ class _Job:
 
 
 def _nothing(_: Any) -> None:
-    """What tasks have to say they have said."""
+    """Do nothing: what tasks have to say they have said."""
 
 
 def _last_words(error: Exception) -> str:
-    """The line of Spark's long story that says what happened in the task."""
+    """Return the line of Spark's long story that says what happened in the task."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines if not line.startswith(("at ", "File ", "Traceback", "^", "~", "..."))]
     ours = [line.removeprefix(OURS) for line in causes if line.startswith(OURS)]

@@ -30,7 +30,7 @@ def check_not_trimmed(asked: Selection, cursor: Cursor) -> None:
 
 
 def trimmed_since(hole: MissingItems, cursor: Cursor | None) -> Trimmed | None:
-    """What a hole is that a trim made after the range was planned; None if it is another kind of hole."""
+    """Return what a hole is that a trim made after the range was planned; None if it is another kind of hole."""
     if cursor is None or cursor.floor is None or hole.missing[0].start > cursor.floor:
         return None
     return Trimmed(hole.queue, cursor.floor)

@@ -53,7 +53,7 @@ class Fields:
         self.misfits = 0
 
     def rows(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """The messages of a batch, one row each."""
+        """Return the messages of a batch, one row each."""
         table = self._at_once(messages) if self._is_plain and messages.num_rows else None
         return table if table is not None else self._one_by_one(messages)
 
@@ -112,7 +112,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether Arrow reads this type from JSON as we do."""
+    """Return whether Arrow reads this type from JSON as we do."""
     if types.is_list(kind):
         return _is_plain(kind.value_type)
     if types.is_struct(kind):
@@ -147,7 +147,7 @@ def _fit(value: Any, kind: pa.DataType) -> Any:
 
 
 def _check_range(held: pa.Scalar, value: Any) -> None:
-    """A float that the narrower type makes infinite does not fit."""
+    """Raise OverflowError for a float that the narrower type makes infinite."""
     if isinstance(value, float) and not math.isfinite(held.as_py()):
         raise OverflowError
 

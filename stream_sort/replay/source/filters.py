@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def pushed(filters: Sequence[Filter], selection: Selection, keys: tuple[str, str]) -> tuple[Selection, list[Filter]]:
-    """The selection with all filters in it that say something of the keys, and the filters that do not."""
+    """Return the selection with all filters in it that say something of the keys, and the filters that do not."""
     left: list[Filter] = []
     for one in filters:
         narrower = _narrowed(one, selection, keys)

@@ -36,15 +36,15 @@ class StreamSortSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "stream_sort"
 
     def schema(self) -> StructType:
-        """The columns when the user gives none."""
+        """Return the columns when the user gives none."""
         return from_arrow_schema(SLOTS if source_options(self.options).slots else MESSAGES)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """The reader of a batch.
+        """Return the reader of a batch.
 
         It takes filters only when it is told to: Spark 4.3 keeps one plan for all that is made of one `load()`, and so
         reads for every query, and every side of a union or join, what the last filter left: rows are missing, or come
@@ -54,7 +54,7 @@ class StreamSortSource(DataSource):
         return FilteringReader(reading) if reading.options.push_filters else RangesReader(reading)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's interface
-        """The reader of a stream."""
+        """Return the reader of a stream."""
         # Streams with a limit came with Spark 4.2; tables and archives are read with older ones, too.
         from stream_sort.replay.source.stream import PositionStream  # noqa: PLC0415
 
@@ -84,7 +84,7 @@ class RangesReader(DataSourceReader):
         return [InputPartition(part) for part in parts or [Part(0, ())]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition, in order."""
+        """Return the rows of one partition, in order."""
         return self._reading.rows(partition.value)
 
 

@@ -23,7 +23,7 @@ def packed(
     turn: str | None = None,
     is_initial: bool = False,
 ) -> dict[str, Any]:
-    """The offset that holds these positions; the same positions give the same text.
+    """Return the offset that holds these positions; the same positions give the same text.
 
     `begins` are those queues whose beginning the offset before does not tell, and after which seq each begins. `turn`
     is the queue that was the last to get its turn, where some got none. Spark writes an offset for every micro-batch
@@ -38,7 +38,7 @@ def packed(
 
 
 def unpacked(offset: Mapping[str, Any], name: str = "positions") -> dict[str, int]:
-    """The positions that an offset holds; or its `begins`, none if it was written before there were any."""
+    """Return the positions that an offset holds; or its `begins`, none if it was written before there were any."""
     try:
         if offset["format"] != FORMAT:
             raise InvalidInput(f"the offset {shown(offset)} was written by another version of stream_sort")
@@ -51,12 +51,12 @@ def unpacked(offset: Mapping[str, Any], name: str = "positions") -> dict[str, in
 
 
 def is_initial(offset: Mapping[str, Any]) -> bool:
-    """Whether an offset was read off the tables for a query without a checkpoint: asked again, it is another one."""
+    """Return True if an offset was read off the tables for a query without a checkpoint: asked again, it differs."""
     return bool(offset.get("initial"))
 
 
 def turn_of(offset: Mapping[str, Any]) -> str | None:
-    """The queue that was the last to get its turn; None if all had theirs."""
+    """Return the queue that was the last to get its turn; None if all had theirs."""
     turn = offset.get("turn")
     return None if turn is None else str(turn)
 
@@ -67,7 +67,7 @@ def _pack(seqs: Mapping[str, int]) -> str:
 
 
 def shared_out(due: Mapping[str, int], most: int, turn: str | None = None) -> dict[str, int]:
-    """How many rows each queue may give so that all give at most so many: equal shares, and no queue waits for ever.
+    """Return how many rows each queue may give if all may give so many: equal shares, and no queue waits for ever.
 
     A queue that has less than its share leaves the rest to the others. Where there are more queues than rows, they
     take turns behind `turn`, one row each: the last one of the answer is the next `turn`.
@@ -83,7 +83,7 @@ def shared_out(due: Mapping[str, int], most: int, turn: str | None = None) -> di
 
 
 def _in_turn(queues: Iterable[str], turn: str | None) -> list[str]:
-    """All queues in the order of a ring, from behind `turn` on.
+    """Return all queues in the order of a ring, from behind `turn` on.
 
     Not by name: if queues came with ever higher names, and faster than they are read, the ring would never be round.
     """

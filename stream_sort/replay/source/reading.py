@@ -46,11 +46,11 @@ class Reading:
         return ArchiveOrigin(storage, options.selection)
 
     def parts(self, ranges: Iterable[Range]) -> list[Part]:
-        """The ranges as partitions."""
+        """Return the ranges as partitions."""
         return cut(ranges, self.options.rows_per_partition)
 
     def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition, in order; raises MissingItems at a hole in what is released, or Trimmed."""
+        """Yield the rows of one partition, in order; raises MissingItems at a hole in what is released, or Trimmed."""
         origin, shown = self.origin, self._view()
         for wanted in part.ranges:
             try:
@@ -81,7 +81,7 @@ class Reading:
         return bool(own) or "item" not in self.schema.names
 
     def _check_holes(self, origin: TableOrigin | ArchiveOrigin, holes: list[Range]) -> None:
-        """A hole may stand beyond the position, where one read past it; in what is released it is an error."""
+        """Raise for holes in what is released; beyond the position, where one read past it, a hole may stand."""
         access = self.options.access
         if access is None:
             return

@@ -39,13 +39,13 @@ class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's interface
-        """Where a query without a checkpoint starts; Spark asks again when it reads its first micro-batch."""
+        """Return where a query without a checkpoint starts; Spark asks again when it reads its first micro-batch."""
         if self._reading.options.starting_position != "latest":
             return packed({})
         return packed(_positions(self._rows()), is_initial=True)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's interface
-        """The option maxRowsPerBatch."""
+        """Return the option maxRowsPerBatch."""
         most = self._reading.options.max_rows_per_batch
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
@@ -54,7 +54,7 @@ class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = _positions(self._rows())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  # Spark's interface
-        """The positions as they are, or as far towards them as the limit lets one micro-batch go."""
+        """Return the positions as they are, or as far towards them as the limit lets one micro-batch go."""
         before, rows = unpacked(start), self._rows()
         self._check_kept(before, rows)
         known = {queue: seq for queue, seq in before.items() if queue not in rows or _has_begun(rows[queue])}
@@ -69,7 +69,7 @@ class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return packed({**known, **{one.queue: one.through for one in due}}, begins, turn=turn)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """What lies between two offsets, in ranges of about equal length; Trimmed is raised by who reads them."""
+        """Return what lies between two offsets, in ranges of about equal length; who reads them raises Trimmed."""
         if start == end:
             return []
         after, begins = unpacked(end), unpacked(end, "begins")
@@ -81,7 +81,7 @@ class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(part) for part in self._reading.parts(clipped(self._reading.options.selection, due))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition, in order."""
+        """Return the rows of one partition, in order."""
         return self._reading.rows(partition.value)
 
     @property
@@ -96,7 +96,7 @@ class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {cursor.queue: cursor for cursor in self._access.cursors(self._reading.options.selection, {})}
 
     def _rows_of(self, queues: tuple[str, ...]) -> Iterator[Cursor]:
-        """The rows of these queues, surely as they are now."""
+        """Return the rows of these queues, surely as they are now."""
         wanted = replace(self._reading.options.selection, queues=queues, only=None)
         return self._access.cursors(wanted)
 
@@ -108,7 +108,7 @@ class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise CursorLost(row.queue, known_position=before[row.queue])
 
     def _due(self, before: dict[str, int], rows: dict[str, Cursor]) -> list[Range]:
-        """What is released and not read yet; a queue that is new begins before its first seq, as its row says."""
+        """Return what is released and not read yet; a new queue begins before its first seq, as its row says."""
         due = []
         for queue, through in sorted((_positions(rows) if self._target is None else self._target).items()):
             row = rows.get(queue)
@@ -119,7 +119,7 @@ class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [one for one in due if len(one)]
 
     def _beginnings(self, after: dict[str, int]) -> dict[str, int]:
-        """Where queues begin that are to be read up to there, as far as their rows still tell."""
+        """Return where queues begin that are to be read up to there, as far as their rows still tell."""
         begins = {}
         for row in self._rows_of(tuple(after)) if after else ():
             if row.floor is not None and row.floor > after[row.queue]:
@@ -129,7 +129,7 @@ class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _has_begun(row: Cursor) -> bool:
-    """A queue that has not begun may yet be opened elsewhere: until then it has no position to go on from."""
+    """Return False for a queue that may yet be opened elsewhere: until then it has no position to go on from."""
     return row.position >= row.first_seq
 
 
@@ -138,7 +138,7 @@ def _positions(rows: dict[str, Cursor]) -> dict[str, int]:
 
 
 def _limited(due: list[Range], limit: ReadLimit, turn: str | None) -> tuple[list[Range], str | None]:
-    """As much of it as a micro-batch may hold; and the queue that was the last to get its turn, if some get none."""
+    """Return what a micro-batch may hold of it; and the queue that was the last to get its turn, if some get none."""
     if not isinstance(limit, ReadMaxRows) or sum(map(len, due)) <= limit.max_rows:
         return due, None
     shares = shared_out({one.queue: len(one) for one in due}, limit.max_rows, turn)

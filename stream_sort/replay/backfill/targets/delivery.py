@@ -187,7 +187,7 @@ class _Round:
 
 
 def _afresh(tally: RangeTally) -> RangeTally:
-    """The tally without what stopped it: it is tried again."""
+    """Return the tally without what stopped it: it is tried again."""
     return replace(tally, failed="", missing=tuple(hole for hole in tally.missing if hole.through <= tally.done))
 
 
@@ -212,7 +212,7 @@ def _rest(batch: Batch, done: int) -> Batch:
 
 
 def _may_pass(error: Exception | None) -> bool:
-    """Whether to try again: a sink's problem may be the network's; what no retry cures is ours and says so."""
+    """Return whether to try again: a sink's problem may be the network's; what no retry cures is ours and says so."""
     return not isinstance(error, StreamSortError) or isinstance(error, HandlerProblem) or error.retryable
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def file_name(number: int, form: str) -> str:
-    """The name of a part's file; names sort as the parts do."""
+    """Return the name of a part's file; names sort as the parts do."""
     return f"part-{number:07d}.{form}"
 
 

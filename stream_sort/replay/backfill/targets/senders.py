@@ -30,19 +30,19 @@ class Sender(Protocol):
         """Raise, before anything is read, if it is known that nothing can go there."""
 
     def open(self, queue: str, first_seq: int) -> None:
-        """A queue is about to come, from this seq on."""
+        """Prepare for a queue that is about to come, from this seq on."""
 
     def handler(self, sending: str) -> Callable[[Batch], int | None]:
-        """What delivers a batch, or says how far it got; see the sinks.
+        """Return what delivers a batch, or says how far it got; see the sinks.
 
         What comes twice in one `sending` may be dropped as a repeat; what came in another one may not.
         """
 
     def skip(self, queue: str, seqs: Sequence[int], reason: str) -> None:
-        """These seqs were skipped, and hold no message."""
+        """Take note that these seqs were skipped, and hold no message."""
 
     def late(self, queue: str, messages: Sequence[dict[str, Any]]) -> None:
-        """These came after their seqs had been skipped, and were never released."""
+        """Deliver messages that came after their seqs had been skipped, and were never released."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class TableSender:
         self.access.sorter.position(queue)
 
     def open(self, queue: str, first_seq: int) -> None:
-        """The queue starts where the replay starts, unless it is there and has got as far."""
+        """Start the queue where the replay starts, unless it is there and has got as far."""
         try:
             self.access.sorter.open(queue, first_seq=first_seq)
         except QueueExists as begun:
@@ -150,7 +150,7 @@ class TableSender:
 
 
 def _question(sink: str, target: str) -> tuple[str, dict[str, Any]]:
-    """The call that tells whether a target exists, and its arguments."""
+    """Return the call that tells whether a target exists, and its arguments."""
     if sink == "sqs-fifo":
         return "get_queue_attributes", {"QueueUrl": target, "AttributeNames": ["QueueArn"]}
     if sink == "kinesis":

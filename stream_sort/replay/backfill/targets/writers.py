@@ -59,7 +59,7 @@ class ParquetFile:
         self._writer.close()
 
     def _fitting(self, batch: pa.RecordBatch) -> tuple[int, int]:
-        """How many rows still go into the group, and their bytes; the one that fills it goes in."""
+        """Return how many rows still go into the group, and their bytes; the one that fills it goes in."""
         head = batch.slice(0, GROUP_ROWS - self._rows)
         sizes = pc.cumulative_sum(pc.cast(pc.binary_length(head.column("item")), pa.int64()))
         below: int = pc.sum(pc.less(sizes, GROUP_BYTES - self._bytes)).as_py()

@@ -39,7 +39,7 @@ class Difference:
 
 
 def first_difference(table: Iterable[pa.RecordBatch], archived: Iterable[pa.RecordBatch]) -> Difference | None:
-    """The first slot of a range that differs; both sides are in order, and a page of each is held in memory.
+    """Return the first slot of a range that differs; both sides are in order, and a page of each is held in memory.
 
     What is in the archive only was deleted before. Late messages do not count: they may come when all is archived.
     """
@@ -64,7 +64,7 @@ def first_difference(table: Iterable[pa.RecordBatch], archived: Iterable[pa.Reco
 
 
 def _differences(stored: pa.RecordBatch, page: pa.RecordBatch) -> Iterator[Difference]:
-    """The slots that are not those of a page, whose seqs are contiguous."""
+    """Yield the slots that are not those of a page, whose seqs are contiguous."""
     seqs = stored.column("seq")
     archived = page.take(pc.subtract(seqs, page.column("seq")[0]))
     tombstones = pc.is_valid(stored.column("skipped"))
@@ -85,7 +85,7 @@ def _equal(one: pa.RecordBatch, other: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _told(stored: dict[str, Any], archived: dict[str, Any]) -> str:
-    """How a slot and an archived one differ; empty where only their texts do."""
+    """Return how a slot and an archived one differ; empty where only their texts do."""
     if stored["seq"] != archived["seq"]:
         return "it is not in its place in the archive"
     kinds = ["a message" if one["skipped"] is None else "a tombstone" for one in (stored, archived)]
@@ -98,7 +98,7 @@ def _told(stored: dict[str, Any], archived: dict[str, Any]) -> str:
 
 
 def _same(stored: Any, archived: Any) -> bool:
-    """As `same_value`, but for numbers, of which others write more digits than a float has."""
+    """Compare as `same_value` does, but for numbers, of which others write more digits than a float has."""
     if isinstance(stored, dict):
         return (
             isinstance(archived, dict)

@@ -73,7 +73,7 @@ class Looker:
     reached: int | None = None
 
     def look(self, folder: str, names: Sequence[str]) -> Shelf:
-        """The shelf of a folder with these names, sorted."""
+        """Return the shelf of a folder with these names, sorted."""
         shelf = Shelf.of(names)
         doubts = shelf.in_doubt(self.released)
         if not doubts and not self._lost(shelf):
@@ -92,7 +92,7 @@ class Looker:
         return shelf.knowing([*known, *made], [*whole, *made], wrong) if made else told
 
     def _lost(self, shelf: Shelf) -> list[tuple[int, int, int]]:
-        """Where plans are lost: after which seq, at least up to which, and at most."""
+        """Return where plans are lost: after which seq, at least up to which, and at most."""
         found, begins = [(after, through, through) for after, through in shelf.holes], shelf.begins
         if begins and self.began is not None and begins[0] > self.began + 1:
             found.append((self.began, begins[0] - 1, begins[0] - 1))
@@ -102,7 +102,7 @@ class Looker:
         return found
 
     def _made_again(self, folder: str, there: set[int], after: int, least: int, most: int) -> Iterator[SegmentPlan]:
-        """A plan that was lost, if its segments are all there."""
+        """Yield a plan that was lost, if its segments are all there."""
         held: list[Manifest] = []
         end = after
         for first in sorted(first for first in there if after < first <= least):
@@ -122,7 +122,7 @@ class Looker:
 
 
 def with_true_end(shelf: Shelf, folder: str, read: Callable[[str], bytes]) -> Shelf:
-    """The shelf once it is known whether its last segment ends where the last mark says: a new plan begins there.
+    """Return the shelf once it is known whether its last segment ends where its mark says: a new plan begins there.
 
     A manifest that cannot be read is named by whoever reads the segment.
     """
@@ -144,7 +144,7 @@ def with_true_end(shelf: Shelf, folder: str, read: Callable[[str], bytes]) -> Sh
 def folders(
     names: Iterable[str], look: Callable[[str], Sequence[str]], read: Callable[[str], bytes]
 ) -> Iterator[Folder]:
-    """The folders of some names; `look` lists a folder again."""
+    """Yield the folders of some names; `look` lists a folder again."""
     looker, by_folder = Looker(read), dict[str, list[str]]()
     for name in names:
         by_folder.setdefault(QUEUES + name.removeprefix(QUEUES).partition("/")[0] + "/", []).append(name)

@@ -35,7 +35,7 @@ SEGMENT_LOST = (
 
 
 def deletable(first: int) -> str:
-    """What else can be done where the table still has all from a seq on."""
+    """Return what else can be done where the table still has all from a seq on."""
     return (
         f"Where nothing from seq {first} on was trimmed, all files of the queue from there on may be deleted instead: "
         "archive writes them again"
@@ -86,12 +86,12 @@ class Manifest:
         return segment_name(self.range) + MANIFEST
 
     def text(self) -> bytes:
-        """The manifest as it is stored: the same segment, the same bytes."""
+        """Return the manifest as it is stored: the same segment, the same bytes."""
         document = {"format": FORMAT, "version": VERSION, **asdict(self)}
         return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
 
     def timed(self, selection: Selection) -> list[Range]:
-        """The ranges of its row groups that may hold what arrived when the selection says."""
+        """Return the ranges of its row groups that may hold what arrived when the selection says."""
         return [
             Range(self.queue, group.first_seq - 1, group.first_seq - 1 + group.rows)
             for group in self.row_groups
@@ -100,17 +100,17 @@ class Manifest:
 
 
 def folder_of(queue: str) -> str:
-    """Where the segments of a queue are."""
+    """Return where the segments of a queue are."""
     return f"{QUEUES}{encode_queue(queue)}/"
 
 
 def segment_name(held: Range) -> str:
-    """The name of a segment, by its first seq, without what comes after the dot."""
+    """Return the name of a segment, by its first seq, without what comes after the dot."""
     return folder_of(held.queue) + encode_seq(held.after + 1)
 
 
 def is_manifest(name: str) -> bool:
-    """Whether a file is called like the manifest of a segment."""
+    """Return whether a file is called like the manifest of a segment."""
     try:
         first_seq(name)
     except InvalidInput:
@@ -119,12 +119,12 @@ def is_manifest(name: str) -> bool:
 
 
 def first_seq(name: str) -> int:
-    """Where a segment begins, as the name of its manifest says."""
+    """Return where a segment begins, as the name of its manifest says."""
     return decode_seq(name.rpartition("/")[2].removesuffix(MANIFEST))
 
 
 def parse(content: bytes, name: str, address: str) -> Manifest:
-    """The manifest of a file; ArchiveDamaged for what is none, or does not agree with itself or its name."""
+    """Return the manifest of a file; ArchiveDamaged for what is none, or does not agree with itself or its name."""
     try:
         document: dict[str, Any] = value_of(content)
         version = (document.pop("format"), document.pop("version"))
@@ -173,7 +173,7 @@ def check_end(manifest: Manifest, through: int | None, address: str) -> None:
 
 
 def _is_sound(manifest: Manifest) -> bool:
-    """Whether row groups fill the range, one after the other."""
+    """Return whether row groups fill the range, one after the other."""
     range_of(manifest.queue, manifest.after, manifest.through)
     counts = manifest.rows, manifest.tombstones, manifest.size
     if not all(map(is_number, counts)) or not _are_times(manifest) or not _SHA256.fullmatch(manifest.sha256):

@@ -47,7 +47,7 @@ class SegmentReader:
     manifests: tuple[Manifest, ...]
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
-        """The slots of a range, in order; what no segment holds is left out."""
+        """Yield the slots of a range, in order; what no segment holds is left out."""
         for manifest in self.manifests:
             if _meet(manifest.range, wanted):
                 yield from read_segment(self.storage, manifest, wanted)
@@ -64,7 +64,7 @@ class ArchiveOrigin:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def ranges(self, spark: SparkSession | None = None) -> list[Range]:  # noqa: ARG002  # manifests need no Spark
-        """From the manifests alone, of which none may overlap, or leave a gap; by time, down to row groups.
+        """Plan by the manifests alone, of which none may overlap, or leave a gap; by time, down to row groups.
 
         Whoever wants exact times looks at the rows as well.
         """
@@ -89,13 +89,13 @@ class ArchiveOrigin:
         return run_parts(spark, readers, task)
 
     def reader(self, ranges: Iterable[Range]) -> SegmentReader:
-        """A reader of these ranges only, small enough to go to a task."""
+        """Return a reader of these ranges only, small enough to go to a task."""
         by_queue = self._by_queue
         needed = {manifest.name: manifest for wanted in ranges for manifest in _needed(by_queue, wanted)}
         return SegmentReader(self.storage, tuple(needed.values()))
 
     def read(self, wanted: Range) -> Iterator[pa.RecordBatch]:
-        """The slots of a range, in order; where manifests are not known, those of its segments are read."""
+        """Yield the slots of a range, in order; where manifests are not known, those of its segments are read."""
         yield from SegmentReader(self.storage, tuple(map(self._manifest, self._names_of(wanted)))).read(wanted)
 
     def check_holds(self, wanted: Range) -> None:
@@ -111,7 +111,7 @@ class ArchiveOrigin:
             check_bytes(self.storage, manifest)
 
     def manifests(self) -> list[Manifest]:
-        """The manifests of the selected queues by queue and seq, each checked, and all together."""
+        """Return the manifests of the selected queues by queue and seq, each checked, and all together."""
         return [manifest for held in self._by_queue.values() for manifest in held]
 
     @property
@@ -155,14 +155,14 @@ class ArchiveOrigin:
         return by_queue
 
     def _names_of(self, wanted: Range) -> list[str]:
-        """The manifests that meet a range: names are sorted and say where each segment begins."""
+        """Return the manifests that meet a range: names are sorted and say where each segment begins."""
         names = list(filter(is_manifest, self.storage.list(folder_of(wanted.queue))))
         starts = [first_seq(name) for name in names]
         start = max(0, bisect_right(starts, wanted.after + 1) - 1)
         return names[start : bisect_right(starts, wanted.through)]
 
     def _checked(self, names: Sequence[str], ends: dict[str, int]) -> Iterator[str]:
-        """The manifests among some names, and where marks say that they end; raises at what was lost."""
+        """Yield the manifests among some names, and where marks say that they end; raises at what was lost."""
         there = set(names)
         for folder in folders(names, self.storage.list, self.storage.read):
             if folder.is_stray:
@@ -184,7 +184,7 @@ class ArchiveOrigin:
 
 
 def _needed(by_queue: dict[str, list[Manifest]], wanted: Range) -> Iterator[Manifest]:
-    """The manifests whose segments meet a range; those of a queue are sorted."""
+    """Yield the manifests whose segments meet a range; those of a queue are sorted."""
     held = by_queue.get(wanted.queue, [])
     at = max(0, bisect_right(held, wanted.after, key=lambda one: one.after) - 1)
     while at < len(held) and held[at].after < wanted.through:

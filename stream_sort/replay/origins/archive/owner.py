@@ -31,7 +31,7 @@ class Owner:
 
     @classmethod
     def of(cls, access: TableAccess) -> Owner:
-        """The items table that is there now."""
+        """Return the items table that is there now."""
         client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
         table = access.items_table
         told = Calls(client, PATIENCE)("describe_table", table, TableName=table).body["Table"]
@@ -42,7 +42,7 @@ class Owner:
         return f"{self.arn} ({self.table_id})"
 
     def text(self) -> bytes:
-        """The owner as it is stored."""
+        """Return the owner as it is stored."""
         return (json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=1) + "\n").encode()
 
     def check(self, storage: Storage) -> None:

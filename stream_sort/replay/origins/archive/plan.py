@@ -40,7 +40,7 @@ class SegmentPlan:
 
     @classmethod
     def along(cls, due: Range, there: Iterable[Range], segment_rows: int) -> SegmentPlan:
-        """The same between and behind segments that are there, sorted: those keep their places."""
+        """Return the same between and behind segments that are there, sorted: those keep their places."""
         ends: list[int] = []
         at = due.after
         for held in there:
@@ -80,20 +80,20 @@ class SegmentPlan:
         return _plans_in(folder_of(self.queue)) + self.finished.file_name
 
     def text(self) -> bytes:
-        """The plan as it is stored."""
+        """Return the plan as it is stored."""
         document = {"format": FORMAT, "version": VERSION, "queue": self.queue, "after": self.after, "ends": self.ends}
         return (json.dumps(document, ensure_ascii=False) + "\n").encode()
 
 
 def fix(storage: Storage, plan: SegmentPlan) -> tuple[SegmentPlan, bool]:
-    """The plan that counts, and whether it is new: an earlier one from the same place stays."""
+    """Return the plan that counts, and whether it is new: an earlier one from the same place stays."""
     if storage.put_if_absent(plan.name, plan.text()):
         return plan, True
     return stored_plan(storage.read, folder_of(plan.queue), plan.first), False
 
 
 def stored_plan(read: Callable[[str], bytes], folder: str, first: int) -> SegmentPlan:
-    """The plan that begins at a seq, in a queue's folder; ArchiveDamaged for what is none, or another one's."""
+    """Return the plan that begins at a seq, in a queue's folder; ArchiveDamaged for what is none, or another one's."""
     name = plan_name(folder, first)
     plan = _parsed(read(name), name)
     if (folder_of(plan.queue), plan.first) != (folder, first):
@@ -107,7 +107,7 @@ def mark_finished(storage: Storage, plan: SegmentPlan) -> None:
 
 
 def is_written(storage: Storage, held: Range) -> bool:
-    """Whether a segment and its manifest are there, as far as names and sizes tell."""
+    """Return whether a segment and its manifest are there, as far as names and sizes tell."""
     name = segment_name(held) + MANIFEST
     try:
         manifest = parse(storage.read(name), name, storage.address(name))
@@ -118,12 +118,12 @@ def is_written(storage: Storage, held: Range) -> bool:
 
 
 def plan_name(folder: str, first: int) -> str:
-    """The name of the plan that begins at a seq."""
+    """Return the name of the plan that begins at a seq."""
     return f"{_plans_in(folder)}{encode_seq(first)}{MANIFEST}"
 
 
 def _ends(after: int, through: int, segment_rows: int) -> tuple[int, ...]:
-    """Where the segments end that fill a range."""
+    """Return where the segments end that fill a range."""
     if through <= after:
         return ()
     return (*range(after + segment_rows, through, segment_rows), through)

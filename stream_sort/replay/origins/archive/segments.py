@@ -68,7 +68,7 @@ class SegmentWriter:
                 self._close_group()
 
     def finish(self) -> tuple[Manifest, bytes]:
-        """The manifest and the bytes of the segment."""
+        """Return the manifest and the bytes of the segment."""
         if self._rows:
             self._close_group()
         self._writer.close()
@@ -90,7 +90,7 @@ class SegmentWriter:
         return manifest, data
 
     def _fitting(self, batch: pa.RecordBatch) -> int:
-        """How many rows of the batch belong to the open row group; counts their bytes."""
+        """Return how many rows of the batch belong to the open row group; counts their bytes."""
         batch = batch.slice(0, self._most - self._rows)
         item, late = (pc.fill_null(pc.binary_length(batch.column(name)), 0) for name in ("item", "late"))
         lengths = pc.add(item, late)
@@ -133,7 +133,7 @@ def write_segment(storage: Storage, held: Range, batches: Iterable[pa.RecordBatc
 
 
 def read_segment(storage: Storage, manifest: Manifest, wanted: Range) -> Iterator[pa.RecordBatch]:
-    """The slots of a segment that are wanted, in order; ArchiveDamaged for a segment that its manifest does not fit.
+    """Yield the slots of a segment that are wanted, in order; ArchiveDamaged if it does not fit its manifest.
 
     A segment that is wanted whole is checked byte for byte. Of others, only the row groups in the range are read.
     """
@@ -177,7 +177,7 @@ def _made(held: Range, batches: Iterable[pa.RecordBatch]) -> tuple[Manifest, byt
 
 
 def _settled(storage: Storage, manifest: Manifest, data: bytes) -> Manifest:
-    """The manifest of what is there under a name that was taken; what no run can have made is written over."""
+    """Return the manifest of what is there under a name that was taken; what no run can have made is written over."""
     there = storage.read(manifest.data_name)
     if there == data:
         return manifest
@@ -188,7 +188,7 @@ def _settled(storage: Storage, manifest: Manifest, data: bytes) -> Manifest:
 
 
 def _by_another(held: Range, data: bytes, there: bytes) -> Manifest | None:
-    """The manifest of a segment that differs by late messages only, which may come at any time; None for others."""
+    """Return the manifest of a segment that differs by late messages only, which may come at any time, or None."""
     try:
         manifest, again = _made(held, _rows(there))
         whole = again == there and manifest.rows == len(held)
@@ -242,7 +242,7 @@ def _overlaps(group: RowGroup, wanted: Range) -> bool:
 
 
 def _slots(batch: pa.RecordBatch, queue: str, wanted: Range) -> pa.RecordBatch:
-    """A batch with its queue, cut to the range; its seqs are contiguous, so places can be reckoned."""
+    """Return a batch with its queue, cut to the range; its seqs are contiguous, so places can be reckoned."""
     first = batch.column("seq")[0].as_py()
     start = max(0, wanted.after + 1 - first)
     batch = batch.slice(start, max(0, wanted.through - first + 1 - start))

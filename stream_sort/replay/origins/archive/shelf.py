@@ -74,7 +74,7 @@ class Shelf:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Shelf:
-        """From the names in a queue's folder, sorted; a segment is there when its manifest is."""
+        """Read a shelf off the names in a queue's folder, sorted; a segment is there when its manifest is."""
         plans = [name.rpartition("/")[2] for name in names if PLANS in name]
         found = [one for one in map(_FINISHED.fullmatch, plans) if one]
         marks = [Finished(decode_seq(one[1]), decode_seq(one[2]), int(one[3])) for one in found]
@@ -115,7 +115,7 @@ class Shelf:
         return [mark for mark in self.finished if mark.first not in plans and self._missing(mark)]
 
     def ahead(self, after: int) -> Shelf:
-        """What counts for plans that begin after a seq: the first and the last one, and whatever goes beyond it.
+        """Return what counts for plans that begin after a seq: the first and the last one, and whatever goes beyond it.
 
         A run holds the shelves of all queues, and a queue may have had thousands of runs.
         """
@@ -173,12 +173,12 @@ class Shelf:
         ]
 
     def in_doubt(self, released: int = MAX_SEQ) -> tuple[int, ...]:
-        """Where plans begin that have to be read: they have no mark, or one that says more than there is."""
+        """Return where plans begin that have to be read: they have no mark, or one that says more than there is."""
         marks = self._marks
         return tuple(first for first in self.plans if first not in marks or self._is_doubted(marks[first], released))
 
     def knowing(self, plans: Iterable[SegmentPlan], whole: Iterable[SegmentPlan], wrong: Mapping[int, str]) -> Shelf:
-        """The shelf once plans were read, of which some have all their segments, and others cannot be read."""
+        """Return the shelf once plans were read, of which some have all their segments, and others cannot be read."""
         known, marks = list(plans), self._marks
         lies = {plan.first: marks[plan.first] for plan in known if marks.get(plan.first) not in {None, plan.finished}}
         wrong = {**wrong, **{plan.first: _told(lies[plan.first], plan) for plan in known if plan.first in lies}}
@@ -196,7 +196,7 @@ class Shelf:
         )
 
     def damage(self, began: int | None = None) -> Damage | None:
-        """The first thing that was there, and is not any more. The newest plan may be unfinished.
+        """Return the first thing that was there, and is not any more. The newest plan may be unfinished.
 
         `began` is where the archive began, if that is known.
         """
@@ -224,7 +224,7 @@ class Shelf:
         return {mark.first: mark for mark in self.finished}
 
     def _beheaded(self, began: int, begun: list[int]) -> Damage:
-        """The loss of the beginning. It is planned anew, unless that could overlap what is left."""
+        """Return the loss of the beginning. It is planned anew, unless that could overlap what is left."""
         left = bisect_left(self.segments, begun[0])
         told = f"it began at seq {began + 1}, and its first plan that is there begins at seq {begun[0]}; {LOST}"
         if left:
@@ -235,7 +235,7 @@ class Shelf:
         return Damage(began, told, planned=not left and {*begun} <= {*self.plans})
 
     def _overlap(self, before: int, first: int, end: int) -> str:
-        """The later one may go: what it holds beyond the other is planned again along its segments."""
+        """Return what to do about two plans that overlap: the later one may go, and is planned again."""
         marks = [mark.file_name for mark in self.finished if mark.first == first]
         files = [*marks, *([f"{encode_seq(first)}{MANIFEST}"] if first in self.plans else [])]
         return (
@@ -265,7 +265,7 @@ _UNMARKED = "a plan is not marked as finished, not all its segments are there, a
 
 
 def without_plan(mark: Finished) -> str:
-    """What else can be done where a mark has lost its plan, and nothing follows it."""
+    """Return what else can be done where a mark has lost its plan, and nothing follows it."""
     return (
         f"Where nothing from seq {mark.first} on was trimmed, the mark {mark.file_name} may be deleted instead: "
         "archive writes again what is missing"
@@ -285,7 +285,7 @@ def _told(mark: Finished, plan: SegmentPlan) -> str:
 
 
 def unfinished_notes(queues: Iterable[str]) -> tuple[str, ...]:
-    """What is said of queues whose newest plan is not finished; a few are named."""
+    """Return what is said of queues whose newest plan is not finished; a few are named."""
     found = sorted(queues)
     told = [f"queue {queue!r}: {UNFINISHED}" for queue in found[:SOME]]
     if len(found) > SOME:
@@ -294,7 +294,7 @@ def unfinished_notes(queues: Iterable[str]) -> tuple[str, ...]:
 
 
 def settled(shelf: Shelf, look: Callable[[], Shelf]) -> Shelf:
-    """The shelf at a second look, if it seems damaged: names are listed one by one, while a run may write and mark."""
+    """Return the shelf, looked at again if it seems damaged: a run may write and mark while names are listed."""
     damage = shelf.damage()
     while damage is not None:
         shelf = look()
@@ -306,6 +306,6 @@ def settled(shelf: Shelf, look: Callable[[], Shelf]) -> Shelf:
 
 
 def with_data(names: Iterable[str]) -> list[str]:
-    """The names without the manifests whose segments are missing."""
+    """Return the names without the manifests whose segments are missing."""
     there = set(names)
     return [name for name in names if not is_manifest(name) or name.removesuffix(MANIFEST) + DATA in there]

@@ -52,7 +52,7 @@ class PlainLines:
         self._is_plain = kinds <= KINDS.keys() and len(self._kinds) <= MOST_NAMES
 
     def slots(self, block: bytes) -> pa.RecordBatch | None:
-        """One row for each line of a block; None if it takes the decoder to tell."""
+        """Return one row for each line of a block; None if it takes the decoder to tell."""
         if not self._is_plain or not self._kinds or any(one in block for one in NOT_PLAIN) or not _is_text(block):
             return None
         try:
@@ -92,7 +92,7 @@ def _is_text(block: bytes) -> bool:
 
 
 def _whole_numbers(texts: pa.Array) -> pa.Array:
-    """As whole numbers; ValueError if one is written in another way than Python would write it."""
+    """Return texts as whole numbers; ValueError if one is written in another way than Python would write it."""
     numbers = texts.cast(pa.int64())
     if not numbers.cast(pa.string()).equals(texts):
         raise ValueError("a number that is not written plainly")
@@ -100,7 +100,7 @@ def _whole_numbers(texts: pa.Array) -> pa.Array:
 
 
 def _field_text(name: str, values: pa.StructArray) -> pa.Array:
-    """The name and value of each row's field as JSON; null where a row has none."""
+    """Return the name and value of each row's field as JSON; null where a row has none."""
     kinds = [field.name for field in values.type]
     texts = [_TEXTS[kind](array) for kind, array in zip(kinds, values.flatten(), strict=True)]
     text = pc.coalesce(*texts)

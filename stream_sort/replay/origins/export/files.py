@@ -50,7 +50,7 @@ MALFORMED = (
 def read_keys(
     export: Export, file: DataFile, keys: KeyNames, no_slot: Counter[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The places of a file's items in batches of KEYS, as they lie there; ExportDamaged at its end at the latest.
+    """Yield the places of a file's items in batches of KEYS, as they lie there; ExportDamaged at its end at the latest.
 
     Items in no slot are left out; `no_slot` counts them by queue.
     """
@@ -66,7 +66,7 @@ def read_keys(
 
 
 def read_slots(export: Export, file: DataFile, keys: KeyNames) -> Iterator[pa.RecordBatch]:
-    """The slots of a file in batches, as they lie there; ExportDamaged at its end at the latest."""
+    """Yield the slots of a file in batches, as they lie there; ExportDamaged at its end at the latest."""
     decoder, plain = SlotDecoder(keys), PlainLines(keys)
     with _checked(export, file) as source:
         for block in source.blocks():
@@ -92,7 +92,7 @@ class _Source:
     items: int = 0
 
     def blocks(self) -> Iterator[bytes]:
-        """The text, in blocks of whole lines."""
+        """Yield the text, in blocks of whole lines."""
         rest = b""
         for text in self._inflated():
             end = text.rfind(b"\n") + 1
@@ -105,7 +105,7 @@ class _Source:
             yield rest
 
     def chunks(self) -> Iterator[bytes]:
-        """The bytes that were not read yet."""
+        """Yield the bytes that were not read yet."""
         while chunk := self.raw.read(CHUNK):
             self.md5.update(chunk)
             yield chunk
@@ -126,7 +126,7 @@ class _Source:
 
 @contextmanager
 def _checked(export: Export, file: DataFile) -> Iterator[_Source]:
-    """What is wrong with the file comes out as ExportDamaged: a wrong checksum before whatever follows from it."""
+    """Raise what is wrong with the file as ExportDamaged: a wrong checksum before whatever follows from it."""
     where = export.address(file)
     try:
         raw = export.storage.open(file.name)

@@ -46,14 +46,14 @@ class Unfit(ValueError):
 
 
 def seq_of(number: str) -> int | None:
-    """The seq that a number is, however it is written (10, 10.0, 1E+1); None for what is in no slot."""
+    """Return the seq that a number is, however it is written (10, 10.0, 1E+1); None for what is in no slot."""
     value = Decimal(number)
     is_seq = value == value.to_integral_value() and MIN_SEQ <= value <= MAX_SEQ
     return int(value) if is_seq else None
 
 
 def line_schema(keys: KeyNames) -> pa.Schema:
-    """What is needed of a line to know its place, and whether it is a tombstone."""
+    """Return what is needed of a line to know its place, and whether it is a tombstone."""
     fields = [
         (keys.queue, pa.struct([("S", pa.string())])),
         (keys.seq, pa.struct([("N", pa.string())])),
@@ -65,7 +65,7 @@ def line_schema(keys: KeyNames) -> pa.Schema:
 
 
 def parsed(block: bytes, schema: pa.Schema, unexpected: str) -> pa.StructArray:
-    """The items of a block's lines."""
+    """Return the items of a block's lines."""
     lines = pj.read_json(
         pa.BufferReader(block),
         read_options=pj.ReadOptions(use_threads=False, block_size=len(block) + 1),
@@ -75,7 +75,7 @@ def parsed(block: bytes, schema: pa.Schema, unexpected: str) -> pa.StructArray:
 
 
 def lines_of(block: bytes, start: bytes = b"{") -> int | None:
-    """How many lines there are, if each of them begins in this way; None if it takes a closer look."""
+    """Return how many lines there are, if each of them begins in this way; None if it takes a closer look."""
     lines = block.count(b"\n") + (not block.endswith(b"\n"))
     return lines if block.count(b"\n" + start) + block.startswith(start) == lines else None
 
@@ -97,7 +97,7 @@ def check_lines(block: bytes, first_line: int) -> None:
 
 
 def places(items: pa.StructArray, keys: KeyNames, first_line: int, no_slot: Counter[str] | None) -> pa.RecordBatch:
-    """The places of some lines, in a batch of KEYS; counts by queue what is in no slot."""
+    """Return the places of some lines, in a batch of KEYS; counts by queue what is in no slot."""
     queue, seq, *marks = items.flatten()
     queues, numbers = queue.flatten()[0], seq.flatten()[0]
     for array, problem in (
@@ -117,7 +117,7 @@ def places(items: pa.StructArray, keys: KeyNames, first_line: int, no_slot: Coun
 
 
 def items_of(lines: list[bytes], first_line: int) -> list[WireItem]:
-    """The items of some lines; parsed as one list, which is faster than line by line."""
+    """Return the items of some lines; parsed as one list, which is faster than line by line."""
     try:
         documents = value_of(b"[" + b",".join(lines) + b"]")
         if len(documents) == len(lines):
@@ -135,7 +135,7 @@ def items_of(lines: list[bytes], first_line: int) -> list[WireItem]:
 
 
 def slots_of(items: Sequence[WireItem], keys: KeyNames, decoder: SlotDecoder, first_line: int) -> pa.RecordBatch:
-    """The slots among some items."""
+    """Return the slots among some items."""
     try:
         slots = decoder.batch(items)
     except (LookupError, StoreError, TypeError, ValueError):
@@ -148,7 +148,7 @@ def slots_of(items: Sequence[WireItem], keys: KeyNames, decoder: SlotDecoder, fi
 
 
 def _seqs(numbers: pa.Array) -> pa.Array:
-    """The seqs, null for what is in no slot."""
+    """Return the seqs, null for what is in no slot."""
     try:
         seqs = numbers.cast(pa.int64())
     except pa.ArrowInvalid:
@@ -191,7 +191,7 @@ def _check_marks(items: Sequence[WireItem], first_line: int) -> None:
 
 
 def _plain(items: Sequence[WireItem], seq_key: str) -> list[WireItem]:
-    """The items that are in slots, with their seqs as whole numbers are written."""
+    """Return the items that are in slots, with their seqs as whole numbers are written."""
     found: list[WireItem] = []
     for item in items:
         number: Any = item.get(seq_key, {}).get("N")

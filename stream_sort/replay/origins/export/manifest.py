@@ -52,12 +52,12 @@ class Export:
     time: str = ""
 
     def address(self, file: DataFile) -> str:
-        """Where a file is, for people."""
+        """Return where a file is, for people."""
         return self.storage.address(file.name)
 
 
 def open_export(location: Storage) -> Export:
-    """The export at a location: its own folder, its summary, or a bucket with one export in it.
+    """Return the export at a location: its own folder, its summary, or a bucket with one export in it.
 
     Raises ExportDamaged, naming the file, for whatever is missing, doubled or contradicts itself.
     """
@@ -134,7 +134,7 @@ def _file(storage: Storage, number: int, row: dict[str, Any]) -> DataFile:
 
 
 def _md5(where: str, row: dict[str, Any]) -> bytes | None:
-    """The checksum of a file; its etag is one, too, but only of files that were stored whole and in the clear."""
+    """Return the checksum of a file; an etag is one, too, but only of files that were stored whole and in the clear."""
     told = row.get("md5Checksum")
     if told is None:
         plain = _PLAIN_ETAG.fullmatch(str(row.get("etag", "")))
@@ -178,7 +178,7 @@ def _text(storage: Storage, name: str) -> str:
 
 
 def _check_own_md5(storage: Storage, name: str, content: bytes) -> None:
-    """A manifest's own checksum lies beside it; copies often come without."""
+    """Check a manifest by its own checksum beside it; copies often come without."""
     beside = name.replace(".json", ".md5")
     if not storage.exists(beside):
         return

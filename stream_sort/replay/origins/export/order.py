@@ -40,7 +40,7 @@ class Places:
             self._spans.setdefault(piece.queue, []).append((piece.after, index, base))
 
     def placed(self, slots: pa.RecordBatch) -> pa.RecordBatch:
-        """The slots that belong somewhere, in batches of PLACED."""
+        """Return the slots that belong somewhere, in batches of PLACED."""
         found = list(map(self._place, slots["queue"].to_pylist(), slots["seq"].to_pylist()))
         parts = pa.array([None if one is None else one[0] for one in found], pa.int32())
         places = pa.array([None if one is None else one[1] for one in found], pa.int64())
@@ -102,7 +102,7 @@ class Singles:
 
 
 def without_doubles(batches: Iterable[pa.RecordBatch], doubles: Doubles) -> Iterator[pa.RecordBatch]:
-    """The slots, sorted by place, one for each place: the one that arrived first, as in a table."""
+    """Yield the slots, sorted by place, one for each place: the one that arrived first, as in a table."""
     held: pa.RecordBatch | None = None
     for batch in batches:
         if not batch.num_rows:
@@ -118,7 +118,7 @@ def without_doubles(batches: Iterable[pa.RecordBatch], doubles: Doubles) -> Iter
 
 
 def _based(part: Part) -> Iterator[tuple[Any, int]]:
-    """The ranges of a part, each with the place of its first seq."""
+    """Yield the ranges of a part, each with the place of its first seq."""
     base = 0
     for piece in part.ranges:
         yield piece, base
@@ -149,7 +149,7 @@ def _first_ones(batch: pa.RecordBatch, doubles: Doubles) -> pa.RecordBatch:
 
 
 def _arrival(row: dict[str, Any]) -> tuple[bool, int, str, str]:
-    """What arrived first comes first; of two without a time, always the same one."""
+    """Return what sorts the first to arrive to the front; of two without a time, always the same one."""
     arrived_at = row["arrived_at"]
     return arrived_at is None, arrived_at or 0, row["item"] or "", row["skipped"] or ""
 

@@ -66,7 +66,7 @@ class ExportOrigin:
         return open_export(self.storage)
 
     def ranges(self, spark: SparkSession) -> list[Range]:
-        """From the keys of all items, by when every file was read and checked; by time, from the first to the last."""
+        """Plan by the keys of all items: every file is read and checked; by time, from the first to the last."""
         from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         found = list(run_parts(spark, self.export.files, partial(_extents, self.export, self.keys, self.selection)))
@@ -107,7 +107,7 @@ class ExportOrigin:
         yield from run_parts(spark, list(left.values()), lambda part: work(part, iter(())))
 
     def frame(self, spark: SparkSession, rows_per_part: int = ROWS_PER_PART) -> DataFrame:
-        """The messages in order (queue, seq, item), each part a partition; two different ones in one place raise."""
+        """Return the messages in order (queue, seq, item), a partition a part; two that differ in one place raise."""
         from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
 
         parts = cut(self.ranges(spark), rows_per_part)
@@ -121,7 +121,7 @@ class ExportOrigin:
             self.no_slot.update({queue: count for queue, count in counted.items() if self.selection.wants_queue(queue)})
 
     def _in_order(self, spark: SparkSession, parts: Sequence[Part]) -> DataFrame:
-        """All slots of the parts, each part a partition, sorted by place."""
+        """Return all slots of the parts, each part a partition, sorted by place."""
         from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
 
         files = spark.range(0, len(self.export.files), 1, len(self.export.files))
@@ -138,7 +138,7 @@ def read_export(
     selection: Selection | None = None,
     rows_per_part: int = ROWS_PER_PART,
 ) -> DataFrame:
-    """The messages of a point-in-time export (queue, seq, item), in order within and between partitions.
+    """Return the messages of a point-in-time export (queue, seq, item), in order within and between partitions.
 
     The export is checked, all of it, before this returns: ExportDamaged names the file that is missing or changed.
     """
@@ -147,7 +147,7 @@ def read_export(
 
 
 def _extents(export: Export, keys: KeyNames, selection: Selection, file: DataFile) -> tuple[pa.Table, Counter[str]]:
-    """The lowest and highest seq and the count of each queue in a file, and what is in no slot; checks the file."""
+    """Check a file; return the lowest and highest seq and the count of each queue in it, and what is in no slot."""
     found: list[pa.Table] = []
     no_slot: Counter[str] = Counter()
     held: list[pa.RecordBatch] = []
@@ -197,7 +197,7 @@ def _placed(export: Export, keys: KeyNames, places: Any, numbers: Iterator[pa.Re
 def _working(
     spark: SparkSession, parts: Sequence[Part], work: Work, answer: Answer
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What does a part's work in the task that has its slots."""
+    """Return what does a part's work in the task that has its slots."""
     known = spark.sparkContext.broadcast(list(parts))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
