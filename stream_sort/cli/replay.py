@@ -70,8 +70,9 @@ def _command(job: str) -> Callable[[typer.Context], None]:
 
 def _parser(job: str) -> ArgumentParser:
     """Return what reads the job's options; it needs no Spark."""
-    parser: ArgumentParser = getattr(import_module(f"stream_sort.replay.{job}.options"), f"{job}_parser")()
-    return parser
+    from stream_sort.replay.engine.options import JobParser  # noqa: PLC0415  # as all imports of commands
+
+    return JobParser(job)
 
 
 def ask(text: str, yes: bool) -> None:  # noqa: FBT001  # as confirm has it

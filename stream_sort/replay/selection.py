@@ -103,7 +103,7 @@ def queue_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def moment(text: str, name: str) -> float:
+def parse_time(text: str, name: str) -> float:
     """Return a time given as ISO 8601 (UTC unless it says otherwise) or as seconds since the epoch."""
     try:
         return float(text)

@@ -21,8 +21,8 @@ from pyspark.sql import functions as sf
 
 from stream_sort.replay.audit.job import audit
 from stream_sort.replay.audit.options import AuditOptions
-from stream_sort.replay.engine.options import Source
 from stream_sort.replay.engine.session import spark_session
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.segments import write_segment
 from stream_sort.replay.ranges import Range

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from stream_sort.replay.backfill.job import backfill
-from stream_sort.replay.backfill.options import backfill_parser, options_of
+from stream_sort.replay.backfill.options import BackfillOptions
+from stream_sort.replay.engine.options import JobParser
 from stream_sort.replay.engine.session import spark_session
 from stream_sort.replay.origins.export.origin import read_export
 from tests.benchmarks.spark_archive import _in_order
@@ -114,7 +115,7 @@ def _round(spark: SparkSession, folder: Path, rows: int) -> tuple[float, float, 
 
     def job() -> None:
         given = ["--export", str(home), "--sink", "parquet", "--out", str(out), "--quiet"]
-        if not backfill(options_of(backfill_parser().parse_args(given)), spark).complete:
+        if not backfill(BackfillOptions.of(JobParser("backfill").parse_args(given)), spark).complete:
             raise AssertionError("the backfill is not complete")
 
     frame = _seconds(lambda: read_export(spark, str(home)).write.parquet(str(out)), out, rows)

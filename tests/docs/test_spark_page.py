@@ -10,28 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.replay.archive import options as archive_options
-from stream_sort.replay.audit import options as audit_options
-from stream_sort.replay.backfill import options as backfill_options
-from stream_sort.replay.engine import options as job_options
+from stream_sort.replay.archive.options import ArchiveOptions
+from stream_sort.replay.audit.options import AuditOptions
+from stream_sort.replay.backfill.options import BackfillOptions
+from stream_sort.replay.engine import command
+from stream_sort.replay.engine.options import COMMAND_LINES, DELIVERING_SINKS, FILE_SINKS, ON_GAP, JobParser
 from stream_sort.replay.source import options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stream_sort.replay.engine.options import JobParser
-
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "spark.md").read_text()
-PARSERS: dict[str, Callable[[], JobParser]] = {
-    "backfill": backfill_options.backfill_parser,
-    "audit": audit_options.audit_parser,
-    "archive": archive_options.archive_parser,
-}
 CHECKS: dict[str, Callable[[Any], Any]] = {
-    "backfill": backfill_options.options_of,
-    "audit": audit_options.options_of,
-    "archive": archive_options.options_of,
+    "backfill": BackfillOptions.of,
+    "audit": AuditOptions.of,
+    "archive": ArchiveOptions.of,
 }
 
 
@@ -42,8 +36,8 @@ def blocks(language: str) -> list[str]:
 def commands() -> Iterator[tuple[str, list[str]]]:
     """The jobs that are started by the document's commands, each with its options."""
     for block in blocks("console"):
-        for command in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            yield from started(shlex.split(command.replace("\\\n", " ")))
+        for line in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            yield from started(shlex.split(line.replace("\\\n", " ")))
 
 
 def started(words: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -62,7 +56,7 @@ def started(words: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 def known(job: str) -> set[str]:
     """The options of a job, --help left out."""
-    actions = PARSERS[job]()._actions
+    actions = JobParser(job)._actions
     return {name for action in actions for name in action.option_strings if name.startswith("--")} - {"--help"}
 
 
@@ -79,16 +73,16 @@ def named(cell: str) -> set[str]:
 
 def test_commands_of_all_jobs_in_all_places_are_shown() -> None:
     found = [job for job, _ in commands()]
-    assert set(found) == set(PARSERS)
+    assert set(found) == set(COMMAND_LINES)
     assert len(found) >= 14
 
 
 @pytest.mark.parametrize(("job", "given"), list(commands()))
 def test_a_command_of_the_document_is_understood_by_its_job(job: str, given: list[str]) -> None:
-    assert CHECKS[job](PARSERS[job]().parse_args(given))
+    assert CHECKS[job](JobParser(job).parse_args(given))
 
 
-@pytest.mark.parametrize("job", PARSERS)
+@pytest.mark.parametrize("job", COMMAND_LINES)
 def test_the_options_of_a_job_are_those_of_its_parser(job: str) -> None:
     shared = [named(cells[0]) for cells in rows("Where from, and what of it") if job in cells[1] or cells[1] == "all"]
     assert set().union(*shared, *(named(cells[0]) for cells in rows(job))) == known(job)
@@ -97,8 +91,8 @@ def test_the_options_of_a_job_are_those_of_its_parser(job: str) -> None:
 def test_the_sinks_and_what_a_gap_does_are_those_of_the_code() -> None:
     said = {frozenset(named(cells[0])): cells[1] for cells in rows("backfill")}
     sinks = named(said[frozenset({"--sink"})]) - {"--out"}
-    assert sinks == set(backfill_options.FILE_SINKS + backfill_options.DELIVERING_SINKS)
-    assert named(said[frozenset({"--on-gap"})]) == set(backfill_options.ON_GAP)
+    assert sinks == set(FILE_SINKS + DELIVERING_SINKS)
+    assert named(said[frozenset({"--on-gap"})]) == set(ON_GAP)
 
 
 def test_the_options_of_the_data_source_are_those_of_the_code() -> None:
@@ -112,7 +106,7 @@ def test_the_options_of_the_data_source_are_those_of_the_code() -> None:
 
 def test_the_exit_codes_are_those_of_the_code() -> None:
     codes = set(map(int, re.findall(r"^\| (\d+) \|", TEXT, re.MULTILINE)))
-    known_codes = (job_options.COMPLETE, job_options.INCOMPLETE, job_options.BAD_INPUT, job_options.INTERRUPTED)
+    known_codes = (command.COMPLETE, command.INCOMPLETE, command.BAD_INPUT, command.INTERRUPTED)
     assert codes == set(known_codes)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_sort.replay.archive.options import archive_parser
+from stream_sort.replay.engine.options import JobParser
 
 MADE = {"Archive", "ArchivePolicy", "Spark", "SparkRole"}
 # What jobs do, by what they do it with. Whoever adds to the role has to add it here, and say why there.
@@ -180,5 +180,5 @@ def test_the_output_that_starts_a_job_is_a_command_that_can_be_pasted(template: 
     (driver,) = re.findall(r"--job-driver '([^']+)'", said)
     submit = json.loads(driver)["sparkSubmit"]
     assert submit["entryPoint"].endswith("/archive.py")
-    assert archive_parser().parse_args(submit["entryPointArguments"]).archive == "s3://${Archive}/archive"
+    assert JobParser("archive").parse_args(submit["entryPointArguments"]).archive == "s3://${Archive}/archive"
     assert "--py-files s3://${Archive}/code/stream_sort.zip" in submit["sparkSubmitParameters"]

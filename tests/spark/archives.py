@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from stream_sort.replay.archive.job import ArchiveOptions
 from stream_sort.replay.audit.job import audit
 from stream_sort.replay.audit.options import AuditOptions
-from stream_sort.replay.engine.options import Source
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.audit.report import AuditReport
+    from stream_sort.replay.audit.report import AuditResult
     from stream_sort.replay.origins.access import TableAccess
 
 
@@ -30,7 +30,7 @@ def files(options: ArchiveOptions) -> dict[str, bytes]:
     return {name: options.storage.read(name) for name in options.storage.list()}
 
 
-def audited(options: ArchiveOptions, *queues: str) -> AuditReport:
+def audited(options: ArchiveOptions, *queues: str) -> AuditResult:
     """The audit of an archive with its tables at hand."""
     access = options.access
     names = (access.items_table, access.cursor_table, options.control_table)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from stream_sort.replay.engine.options import Source
+from stream_sort.replay.engine.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -90,7 +90,7 @@ def test_a_lost_beginning_is_written_again_from_the_table(
     kept = {name: content for name, content in whole.items() if "000004" in name or "000005" in name}
     assert kept.items() <= files(options).items()
     assert audited(options).complete
-    assert audited(options).document()["messages"] == 80 + len(list(more))
+    assert audited(options).report().document()["messages"] == 80 + len(list(more))
     assert began(options) == Archived(79 + len(list(more)), -1)
     before = files(options)
     assert archive(replace(options, trim=True), spark).complete

@@ -16,7 +16,7 @@ from stream_sort.replay.archive.job import ArchiveOptions, archive
 from stream_sort.replay.archive.trim import TrimQueues
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
-from stream_sort.replay.engine.options import Source
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.slots import document_of

@@ -11,7 +11,7 @@ from stream_sort.errors import ArchiveDamaged, InvalidInput
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
-from stream_sort.replay.engine.options import Source
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.manifest import folder_of
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
@@ -65,8 +65,8 @@ def test_a_lost_mark_hides_nothing_from_whoever_reads_the_archive(
     source, sink = Source(archive=given.storage.uri), SinkOptions("jsonl", out=str(tmp_path / "out"))
     replayed = backfill(BackfillOptions(source, sink), spark)
     assert (replayed.complete, replayed.totals["rows"], replayed.notes) == (True, 80, ())
-    report = audited(given)
-    assert (report.complete, report.document()["messages"], report.notes) == (True, 80, ())
+    result = audited(given)
+    assert (result.complete, result.report().document()["messages"], result.notes) == (True, 80, ())
     assert dry_run(given).complete
     assert archive(given, spark).complete
     assert files(given) == whole
@@ -148,7 +148,7 @@ def test_a_plan_that_cannot_be_read_is_a_problem_of_its_queue(
         for name in given.storage.list(folder_of("q")):
             given.storage.delete(name)
     assert archive(given, spark).complete
-    assert audited(given).document()["messages"] == 120
+    assert audited(given).report().document()["messages"] == 120
     assert audited(given).complete
 
 

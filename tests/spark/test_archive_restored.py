@@ -11,8 +11,9 @@ import pytest
 from stream_sort.errors import SettingsError
 from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run
 from stream_sort.replay.backfill.job import backfill
-from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions, backfill_parser, options_of
-from stream_sort.replay.engine.options import Source
+from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
+from stream_sort.replay.engine.options import JobParser
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.origins.archive.manifest import folder_of
 from tests.spark.archives import archive_in, audited, files
 
@@ -92,7 +93,7 @@ def test_messages_that_took_the_seqs_of_archived_ones_are_not_trimmed(
     other = replace(trimming, storage=replace(trimming.storage, uri=trimming.storage.uri + "-other"))
     assert archive(replace(other, trim=False), spark).complete
     assert archive(other, spark).complete
-    assert (stored(sorter), audited(other, "q").document()["messages"]) == ((49,), 30)
+    assert (stored(sorter), audited(other, "q").report().document()["messages"]) == ((49,), 30)
 
 
 def test_what_was_put_back_from_the_archive_is_trimmed(
@@ -177,7 +178,9 @@ def test_what_is_put_back_after_a_trim_as_the_refusal_says_is_archived_on(
     for given in (access.items_table, access.cursor_table, str(tmp_path / "progress")):
         command = command.replace("...", given, 1)
     place = ["--endpoint-url", str(access.endpoint_url), "--region", str(access.region)]
-    assert backfill(options_of(backfill_parser().parse_args([*shlex.split(command), *place])), spark).complete
+    assert backfill(
+        BackfillOptions.of(JobParser("backfill").parse_args([*shlex.split(command), *place])), spark
+    ).complete
     report = archive(trimming, spark)
     assert (report.complete, report.totals["trimmed"]) == (True, 20)
     assert (stored(sorter), audited(trimming).complete) == ((39,), True)

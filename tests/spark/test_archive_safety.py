@@ -17,7 +17,7 @@ from stream_sort.replay.audit.job import audit
 from stream_sort.replay.audit.options import AuditOptions
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
-from stream_sort.replay.engine.options import Source
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.archive.plan import SegmentPlan, fix
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort import StreamSorter
-    from stream_sort.replay.audit.report import AuditReport
+    from stream_sort.replay.audit.report import AuditResult
     from stream_sort.replay.origins.access import TableAccess
 
 SEGMENT = "queues/q-q/0000000000000000000"
@@ -71,7 +71,7 @@ def lose(options: ArchiveOptions, name: str, *endings: str) -> None:
         options.storage.delete(name + ending)
 
 
-def audited(options: ArchiveOptions, *queues: str, tables: bool = False) -> AuditReport:
+def audited(options: ArchiveOptions, *queues: str, tables: bool = False) -> AuditResult:
     access = options.access
     names = (access.items_table, access.cursor_table, options.control_table) if tables else ()
     place = {"endpoint_url": access.endpoint_url, "region": access.region}
@@ -240,7 +240,7 @@ def test_late_messages_of_an_archive_are_counted(
     sorter.skip("q", [2, 3])
     fill(sorter, "q", [3])
     archive(options, spark)
-    told = audited(options).document()
+    told = audited(options).report().document()
     assert (told["messages"], told["tombstones"], told["late"]) == (3, 2, 1)
 
 

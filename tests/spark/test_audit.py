@@ -18,7 +18,7 @@ from stream_sort.errors import QueueNotFound
 from stream_sort.replay.audit import export as audit_export
 from stream_sort.replay.audit.job import audit, main
 from stream_sort.replay.audit.options import AuditOptions
-from stream_sort.replay.engine.options import Source
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.segments import write_segment
 from stream_sort.replay.ranges import Range
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.local.ministack import MiniStack
-    from stream_sort.replay.audit.report import AuditReport
+    from stream_sort.replay.audit.report import AuditResult
     from tests.conftest import Tables
 
 
@@ -47,8 +47,8 @@ def given(source: Source) -> list[str]:
     ]
 
 
-def found(report: AuditReport) -> dict[tuple[str, str], list[range]]:
-    return {(one.queue, one.kind): list(one.seqs) for one in report.findings}
+def found(result: AuditResult) -> dict[tuple[str, str], list[range]]:
+    return {(one.queue, one.kind): list(one.seqs) for one in result.findings}
 
 
 def put(sorter: StreamSorter, queue: str, seqs: range | list[int]) -> None:
@@ -72,10 +72,10 @@ def test_tables_with_nothing_wrong_are_complete(spark: SparkSession, sorter: Str
     sorter.put({"queue": "a", "seq": 121})
     sorter.skip("a", 120)
     sorter.put({"queue": "a", "seq": 120, "late": True})
-    report = audit(AuditOptions(source), spark)
-    assert report.complete
-    assert report.findings == []
-    told = report.document()
+    result = audit(AuditOptions(source), spark)
+    assert result.complete
+    assert result.findings == []
+    told = result.report().document()
     assert {
         name: told[name] for name in ("complete", "queues", "messages", "tombstones", "late", "gaps", "missing")
     } == {
@@ -90,8 +90,8 @@ def test_tables_with_nothing_wrong_are_complete(spark: SparkSession, sorter: Str
 
 
 def test_an_empty_table_is_complete(spark: SparkSession, source: Source) -> None:
-    report = audit(AuditOptions(source), spark)
-    assert (report.complete, report.document()["queues"]) == (True, 0)
+    result = audit(AuditOptions(source), spark)
+    assert (result.complete, result.report().document()["queues"]) == (True, 0)
     with pytest.raises(QueueNotFound):
         audit(AuditOptions(source, queues=("nobody",)), spark)
 
@@ -107,16 +107,21 @@ def test_everything_that_can_be_wrong_in_tables_is_found(
     delete(dynamodb, tables, "lost items", [0, 7, 8, 19])
     put(sorter, "lost cursor", range(5))
     dynamodb.delete_item(TableName=tables.cursor, Key={"queue": {"S": "lost cursor"}})
-    report = audit(AuditOptions(source), spark)
-    assert not report.complete
-    assert found(report) == {
+    result = audit(AuditOptions(source), spark)
+    assert not result.complete
+    assert found(result) == {
         ("lost items", "cursor_beyond_items"): [range(1), range(7, 9), range(19, 20)],
         ("lost cursor", "no_cursor"): [],
         ("stuck", "stuck"): [],
         ("waits", "gap"): [range(2, 4), range(6, 9)],
     }
-    assert [one.queue for one in report.findings] == ["lost items", "lost cursor", "stuck", "waits"]
-    assert [row["queue"] for row in report.document()["worst"]] == ["lost items", "lost cursor", "stuck", "waits"]
+    assert [one.queue for one in result.findings] == ["lost items", "lost cursor", "stuck", "waits"]
+    assert [row["queue"] for row in result.report().document()["worst"]] == [
+        "lost items",
+        "lost cursor",
+        "stuck",
+        "waits",
+    ]
     assert sorter.position("stuck") == 9
     some = audit(AuditOptions(source, queues=("waits", "whole")), spark)
     assert found(some) == {("waits", "gap"): [range(2, 4), range(6, 9)]}
@@ -128,9 +133,9 @@ def test_repair_advances_what_is_stuck_and_nothing_else(
 ) -> None:
     put(sorter, "stuck", range(10))
     store_past_us(dynamodb, tables, "stuck", range(10, 13))
-    report = audit(AuditOptions(source, repair=True), spark)
-    assert report.complete
-    assert [(one.kind, one.repaired, one.detail) for one in report.findings] == [("stuck", True, "advanced to 12")]
+    result = audit(AuditOptions(source, repair=True), spark)
+    assert result.complete
+    assert [(one.kind, one.repaired, one.detail) for one in result.findings] == [("stuck", True, "advanced to 12")]
     assert StreamSorter(tables.items, tables.cursor, client=dynamodb).position("stuck") == 12
     assert audit(AuditOptions(source), spark).findings == []
 
@@ -141,9 +146,9 @@ def test_a_queue_whose_writer_died_before_its_first_cursor_row_is_stuck_and_repa
     store_past_us(dynamodb, tables, "new", range(1, 4))
     put(sorter, "lost cursor", range(5))
     dynamodb.delete_item(TableName=tables.cursor, Key={"queue": {"S": "lost cursor"}})
-    report = audit(AuditOptions(source, first_seq=1), spark)
-    assert found(report) == {("lost cursor", "no_cursor"): [], ("new", "stuck"): []}
-    assert report.findings[0].detail.endswith("stream-sort recover 'lost cursor'")
+    result = audit(AuditOptions(source, first_seq=1), spark)
+    assert found(result) == {("lost cursor", "no_cursor"): [], ("new", "stuck"): []}
+    assert result.findings[0].detail.endswith("stream-sort recover 'lost cursor'")
     # By default queues start at 0, and this one would wait for it.
     assert found(audit(AuditOptions(source, queues=("new",)), spark)) == {("new", "gap"): [range(1)]}
     mended = audit(AuditOptions(source, repair=True, first_seq=1), spark)
@@ -160,9 +165,9 @@ def test_items_in_no_slot_are_found_and_nothing_else_is_wrong_with_their_queue(
     put(sorter, "a", range(10))
     for queue, number in (("a", "5.5"), ("a", "1E+30"), ("b", "0.25")):
         dynamodb.put_item(TableName=tables.items, Item={"queue": {"S": queue}, "seq": {"N": number}})
-    report = audit(AuditOptions(source), spark)
-    assert [(one.queue, one.kind, one.count) for one in report.findings] == [("a", "no_slot", 2), ("b", "no_slot", 1)]
-    assert (report.document()["no_slot"], report.document()["messages"]) == (3, 10)
+    result = audit(AuditOptions(source), spark)
+    assert [(one.queue, one.kind, one.count) for one in result.findings] == [("a", "no_slot", 2), ("b", "no_slot", 1)]
+    assert (result.report().document()["no_slot"], result.report().document()["messages"]) == (3, 10)
     assert found(audit(AuditOptions(source, queues=("b",)), spark)) == {("b", "no_slot"): []}
 
 
@@ -187,10 +192,10 @@ def test_the_lag_of_each_consumer_is_told(
     put(sorter, "a", range(20, 25))
     put(sorter, "b", range(3))
     named = Source(tables.items, tables.cursor, control, endpoint_url=source.endpoint_url, region=source.region)
-    report = audit(AuditOptions(named), spark)
-    assert report.complete
-    assert report.document()["lag"] == {"billing": 8}
-    assert {one.queue: one.lag() for one in report.queues} == {"a": {"billing": 5}, "b": {"billing": 3}}
+    result = audit(AuditOptions(named), spark)
+    assert result.complete
+    assert result.report().document()["lag"] == {"billing": 8}
+    assert {one.queue: one.lag() for one in result.queues} == {"a": {"billing": 5}, "b": {"billing": 3}}
     dynamodb.update_item(
         TableName=tables.cursor,
         Key={"queue": {"S": "a"}},
@@ -263,11 +268,11 @@ def test_an_export_with_nothing_wrong_is_complete(spark: SparkSession, tmp_path:
     items[7] |= {"_ss_skipped": {"S": "given up"}, "_ss_late": {"M": {"x": {"N": "1"}}}}
     random.Random(3).shuffle(items)
     made = make_export(tmp_path, [items[:150], items[150:], []])
-    report = audit(AuditOptions(export_source(made.folder)), spark)
-    assert report.complete
-    told = report.document()
+    result = audit(AuditOptions(export_source(made.folder)), spark)
+    assert result.complete
+    told = result.report().document()
     assert (told["queues"], told["messages"], told["tombstones"], told["late"]) == (3, 299, 1, 1)
-    assert [(one.first, one.last) for one in report.queues] == [(5, 104)] * 3
+    assert [(one.first, one.last) for one in result.queues] == [(5, 104)] * 3
 
 
 @pytest.mark.parametrize("most_runs", [audit_export.MOST_RUNS, 50])
@@ -280,13 +285,13 @@ def test_gaps_duplicates_and_conflicts_of_an_export_are_found_however_scattered(
     items += [item("a", 3), item("a", 4), item("a", 5, at=5, body="another")]
     random.Random(4).shuffle(items)
     made = make_export(tmp_path, [items[::2], items[1::2]])
-    report = audit(AuditOptions(export_source(made.folder)), spark)
-    assert found(report) == {
+    result = audit(AuditOptions(export_source(made.folder)), spark)
+    assert found(result) == {
         ("a", "gap"): [range(10, 12), range(50, 51)],
         ("a", "duplicate"): [],
         ("a", "conflict"): [],
     }
-    told = report.document()
+    told = result.report().document()
     assert (told["queues"], told["messages"], told["duplicates"], told["conflicts"]) == (2, 197, 2, 1)
     some = audit(AuditOptions(export_source(made.folder), queues=("b",)), spark)
     assert (some.complete, [one.queue for one in some.queues]) == (True, ["b"])
@@ -295,9 +300,9 @@ def test_gaps_duplicates_and_conflicts_of_an_export_are_found_however_scattered(
 def test_items_of_an_export_in_no_slot_are_found(spark: SparkSession, tmp_path: Path) -> None:
     strange = [item("a", 0) | {"seq": {"N": number}} for number in ("1.5", "1E+30")]
     made = make_export(tmp_path, [[item("a", 0), *strange, item("b", 0) | {"seq": {"N": "1E+1"}}], [item("a", 1)]])
-    report = audit(AuditOptions(export_source(made.folder)), spark)
-    assert [(one.queue, one.kind, one.count) for one in report.findings] == [("a", "no_slot", 2)]
-    assert [(one.queue, one.first, one.last) for one in report.queues] == [("a", 0, 1), ("b", 10, 10)]
+    result = audit(AuditOptions(export_source(made.folder)), spark)
+    assert [(one.queue, one.kind, one.count) for one in result.findings] == [("a", "no_slot", 2)]
+    assert [(one.queue, one.first, one.last) for one in result.queues] == [("a", 0, 1), ("b", 10, 10)]
     assert audit(AuditOptions(export_source(made.folder), queues=("b",)), spark).complete
 
 
@@ -341,9 +346,9 @@ def test_an_archive_with_nothing_wrong_is_complete(spark: SparkSession, tmp_path
     for queue in ("a", "{x,y}"):
         segment(tmp_path, queue, range(50))
         segment(tmp_path, queue, range(50, 80))
-    report = audit(AuditOptions(Source(archive=str(tmp_path))), spark)
-    assert report.complete
-    told = report.document()
+    result = audit(AuditOptions(Source(archive=str(tmp_path))), spark)
+    assert result.complete
+    told = result.report().document()
     assert (told["queues"], told["messages"], told["tombstones"]) == (2, 158, 2)
     some = audit(AuditOptions(Source(archive=str(tmp_path)), queues=("{x,y}",)), spark)
     assert [one.queue for one in some.queues] == ["{x,y}"]
@@ -360,8 +365,8 @@ def test_everything_that_can_be_wrong_in_an_archive_is_found(spark: SparkSession
     changed.write_bytes(changed.read_bytes()[:-1] + b"x")
     segment(tmp_path, "gone", range(50)).unlink()
     segment(tmp_path, "bad manifest", range(50)).with_suffix(".json").write_text("{")
-    report = audit(AuditOptions(Source(archive=str(tmp_path))), spark)
-    assert found(report) == {
+    result = audit(AuditOptions(Source(archive=str(tmp_path))), spark)
+    assert found(result) == {
         ("gap", "gap"): [range(50, 60)],
         ("twice", "duplicate"): [],
         ("conflict", "conflict"): [],
@@ -369,9 +374,9 @@ def test_everything_that_can_be_wrong_in_an_archive_is_found(spark: SparkSession
         ("gone", "damaged"): [],
         ("bad manifest", "damaged"): [],
     }
-    told = report.document()
+    told = result.report().document()
     assert (told["duplicates"], told["conflicts"], told["complete"]) == (10, 2, False)
-    assert "restore it" in report.findings[0].detail
+    assert "restore it" in result.findings[0].detail
 
 
 def test_where_no_archive_is_the_input_is_bad(spark: SparkSession, tmp_path: Path, capsys: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.replay.backfill.job import backfill, main
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
-from stream_sort.replay.engine.options import Source
+from stream_sort.replay.engine.source import Source
 from tests.spark.backfills import files, fill, rows, source_of
 from tests.spark.exports import item, make_export
 

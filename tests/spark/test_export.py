@@ -13,9 +13,10 @@ import pytest
 from stream_sort.errors import ExportDamaged, InvalidInput, ReplayFailed, SettingsError
 from stream_sort.model.message import KeyNames
 from stream_sort.replay.backfill.job import backfill
-from stream_sort.replay.backfill.options import backfill_parser, options_of
+from stream_sort.replay.backfill.options import BackfillOptions
 from stream_sort.replay.backfill.slices import by_range
 from stream_sort.replay.completeness import Completeness
+from stream_sort.replay.engine.options import JobParser
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.export.origin import ExportOrigin, read_export
 from stream_sort.replay.ranges import Part, Range, cut
@@ -200,11 +201,11 @@ def test_a_seq_with_a_fraction_is_passed_over_as_in_a_table_and_noted(spark: Spa
 def test_a_backfill_notes_what_it_passed_over(spark: SparkSession, tmp_path: Path) -> None:
     made = make_export(tmp_path / "bucket", [[item("a", 0), item("a", 0) | {"seq": {"N": "0.5"}}, item("a", 1)]])
     argv = ["--export", str(made.folder), "--sink", "parquet", "--out", str(tmp_path / "out")]
-    report = backfill(options_of(backfill_parser().parse_args(argv)), spark)
+    report = backfill(BackfillOptions.of(JobParser("backfill").parse_args(argv)), spark)
     assert report.complete
     assert rows(tmp_path / "out") == [("a", 0), ("a", 1)]
     assert any(note.startswith("passed over: 1 items") for note in report.notes)
-    again = backfill(options_of(backfill_parser().parse_args(argv)), spark)
+    again = backfill(BackfillOptions.of(JobParser("backfill").parse_args(argv)), spark)
     assert any(note.startswith("passed over: 1 items") for note in again.notes)
 
 

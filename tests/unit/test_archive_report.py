@@ -10,7 +10,7 @@ from stream_sort.model.records import Cursor
 from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.due import Due
 from stream_sort.replay.archive.report import Accounts, planned
-from stream_sort.replay.engine.estimate import Estimate
+from stream_sort.replay.engine.plan import ReadEstimate
 from stream_sort.replay.origins.archive.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def done(due: Due) -> JobReport:
 
 
 def asked(due: Due) -> JobReport:
-    return planned([due], {}, Estimate(None, None), no_consumers=False)
+    return planned([due], {}, ReadEstimate(None, None), no_consumers=False)
 
 
 def row(queue: str = "q", *, position: int, first_seq: int = 0, floor: int | None = None) -> Cursor:

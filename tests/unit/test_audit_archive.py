@@ -14,7 +14,7 @@ from stream_sort.errors import ArchiveDamaged, InvalidInput, SettingsError
 from stream_sort.replay.archive.options import ArchiveOptions
 from stream_sort.replay.audit.archive import ArchiveSurvey
 from stream_sort.replay.audit.promised import promised
-from stream_sort.replay.engine.options import Source
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.access import TableAccess
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin

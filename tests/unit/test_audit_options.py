@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort.replay.audit.job import main
-from stream_sort.replay.audit.options import AuditOptions, audit_parser, options_of
-from stream_sort.replay.engine.options import run_main
+from stream_sort.replay.audit.options import AuditOptions
+from stream_sort.replay.engine.command import run_main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,10 +23,10 @@ def options(*argv: str) -> AuditOptions:
     found: list[AuditOptions] = []
 
     def take(given: Any) -> int:
-        found.append(options_of(given))
+        found.append(AuditOptions.of(given))
         return 0
 
-    assert run_main(audit_parser(), take, argv) == 0
+    assert run_main("audit", take, argv) == 0
     return found[0]
 
 

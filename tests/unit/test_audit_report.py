@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.audit.findings import AuditFinding
 from stream_sort.replay.audit.queues import QueueAudit
-from stream_sort.replay.audit.report import TOLD, AuditReport
+from stream_sort.replay.audit.report import TOLD, AuditResult
 from stream_sort.replay.files.storage import Storage
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def text_of(*findings: AuditFinding) -> str:
-    return AuditReport("table Items", [QueueAudit("ada")], findings).text()
+    return AuditResult("table Items", [QueueAudit("ada")], findings).report().text()
 
 
 def test_each_finding_is_told_with_what_to_do_about_it() -> None:
@@ -44,7 +44,7 @@ def test_what_was_repaired_needs_nothing_more() -> None:
 
 def test_the_longest_gap_there_can_be_ends_no_detail(tmp_path: Path) -> None:
     queues = [QueueAudit("long", [(MAX_SEQ, MAX_SEQ)], rows=1, position=-2, first_seq=-1), QueueAudit("q")]
-    AuditReport("tables", queues, []).write_detail(Storage(str(tmp_path)), "parquet")
+    AuditResult("tables", queues, []).write_detail(Storage(str(tmp_path)), "parquet")
     rows = pq.read_table(tmp_path).to_pylist()
     assert [(row["queue"], row["missing"], row["gaps"]) for row in rows] == [
         ("long", MAX_SEQ, [{"first": -1, "last": MAX_SEQ - 1}]),

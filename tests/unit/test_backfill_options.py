@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.replay.backfill.job import main
-from stream_sort.replay.backfill.options import BackfillOptions, backfill_parser, options_of
-from stream_sort.replay.engine.options import run_main
+from stream_sort.replay.backfill.options import BackfillOptions
+from stream_sort.replay.engine.command import run_main
+from stream_sort.replay.engine.options import JobParser
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +18,7 @@ FILES = ["--sink", "parquet", "--out", "somewhere"]
 
 
 def options(*argv: str) -> BackfillOptions:
-    return options_of(backfill_parser().parse_args(argv))
+    return BackfillOptions.of(JobParser("backfill").parse_args(argv))
 
 
 @pytest.mark.parametrize(
@@ -122,5 +123,5 @@ def test_an_interrupted_job_says_how_to_go_on(capsys: pytest.CaptureFixture[str]
     def interrupted(_: object) -> int:
         raise KeyboardInterrupt
 
-    assert run_main(backfill_parser(), interrupted, [*TABLES, *FILES], resume="run it again") == 130
+    assert run_main("backfill", interrupted, [*TABLES, *FILES], resume="run it again") == 130
     assert capsys.readouterr().err == "stream-sort: interrupted; to go on: run it again\n"

@@ -13,8 +13,8 @@ from stream_sort.replay.backfill.bounds import (
 )
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.backfill.tally import RangeTally
-from stream_sort.replay.engine.options import Source
 from stream_sort.replay.engine.plan import JobPlan
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.origins.export.order import EXAMPLES, Doubles, Singles
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.selection import Selection

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.aws.stacks import Stack
-from stream_sort.replay.archive.options import archive_parser
-from stream_sort.replay.backfill.options import backfill_parser
-from stream_sort.replay.engine.options import source_of
+from stream_sort.replay.engine.options import JobParser
 from stream_sort.replay.engine.places import Nearby, located
+from stream_sort.replay.engine.source import Source
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -29,14 +28,14 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def backfill(*argv: str) -> Namespace:
-    return backfill_parser().parse_args([*FILES, *argv])
+    return JobParser("backfill").parse_args([*FILES, *argv])
 
 
 @pytest.mark.parametrize("said", [[], ["--stack", "local"]])
 def test_what_is_near_names_tables_keys_and_place(said: list[str]) -> None:
     given = backfill(*said)
     with located(given, lambda: NEAR):
-        source = source_of(given)
+        source = Source.of(given)
         assert os.environ["AWS_ACCESS_KEY_ID"] == "local"
     assert (source.items_table, source.cursor_table, source.queue_key, source.seq_key) == ("its", "crs", "lane", "seq")
     assert (source.region, source.endpoint_url) == ("us-east-1", "http://127.0.0.1:1")
@@ -62,7 +61,7 @@ def test_what_is_near_is_not_meant_where_another_place_is_named(said: list[str])
 def test_variables_name_what_options_leave_out(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ITEMS_TABLE", "CURSOR_TABLE", "CONTROL_TABLE", "SEQ_KEY"):
         monkeypatch.setenv(f"STREAM_SORT_{name}", f"my-{name.lower()}")
-    given = archive_parser().parse_args(["--archive", "a", "--items-table", "mine"])
+    given = JobParser("archive").parse_args(["--archive", "a", "--items-table", "mine"])
     with located(given):
         assert (given.items_table, given.cursor_table, given.control_table) == (
             "mine",

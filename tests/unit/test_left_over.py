@@ -8,8 +8,8 @@ from stream_sort.replay.backfill.ledger import Ledger, PartRecord
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.backfill.plan import left_over
 from stream_sort.replay.backfill.tally import RangeTally
-from stream_sort.replay.engine.options import Source
 from stream_sort.replay.engine.plan import JobPlan
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.ranges import Part, Range
 
 if TYPE_CHECKING:

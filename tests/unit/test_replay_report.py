@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import io
 import json
+from argparse import Namespace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from stream_sort.errors import SettingsError
+from stream_sort.replay.engine.command import check_report_file
 from stream_sort.replay.engine.progress import JobProgress
-from stream_sort.replay.engine.report import JobReport, check_report_file, shown_json
+from stream_sort.replay.engine.report import JobReport
 from stream_sort.replay.origins.access import TableAccess
 
 if TYPE_CHECKING:
@@ -65,8 +68,9 @@ def test_control_characters_in_a_report_are_shown_and_not_obeyed() -> None:
     assert "\x07" not in text
     assert r"\x1b[2J" in text
     assert r"of \x1b[31m" in text
-    assert json.loads(shown_json(report.document())) == report.document()
-    assert "\x9b" not in shown_json({"queue": "\x9b"})
+    printed = Namespace(json=True)
+    assert json.loads(report.shown(printed)) == report.document()
+    assert "\x9b" not in replace(report, queues=[{"queue": "\x9b"}]).shown(printed)
 
 
 def test_progress_says_rows_rate_and_parts() -> None:

@@ -6,33 +6,30 @@ moves. A run that dies anywhere leaves a plan from which the next one writes the
 
 from __future__ import annotations
 
-import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ArchiveDamaged, StreamSortError
 from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.due import Due
-from stream_sort.replay.archive.options import ArchiveOptions, archive_parser, options_of
+from stream_sort.replay.archive.options import ArchiveOptions
 from stream_sort.replay.archive.report import Accounts, planned
 from stream_sort.replay.archive.trim import TrimBounds, TrimmedQueue, TrimQueues
 from stream_sort.replay.archive.unplanned import unplanned
 from stream_sort.replay.archive.work import WriteSegments
-from stream_sort.replay.engine.estimate import estimate
-from stream_sort.replay.engine.files import check_writable
-from stream_sort.replay.engine.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
-from stream_sort.replay.engine.origins import paced
-from stream_sort.replay.engine.plan import JobPlan
+from stream_sort.replay.engine.command import ask_first, check_report_file, deliver, run_main
+from stream_sort.replay.engine.plan import estimate
 from stream_sort.replay.engine.progress import JobProgress
-from stream_sort.replay.engine.report import check_report_file, shown_json, width_of
+from stream_sort.replay.engine.source import check_writable, job_rate
 from stream_sort.replay.origins.archive.folders import AT_ONCE
 from stream_sort.replay.origins.archive.owner import Owner
 from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, is_written, mark_finished
+from stream_sort.replay.origins.origin import run_parts
 from stream_sort.replay.origins.table import TableOrigin
-from stream_sort.replay.origins.tasks import run_parts
 from stream_sort.replay.ranges import Part, Range, cut
 
 if TYPE_CHECKING:
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
 
     from stream_sort.model.records import Cursor
     from stream_sort.replay.archive.due import Ledgers
-    from stream_sort.replay.engine.options import Confirm
+    from stream_sort.replay.engine.command import Confirm
     from stream_sort.replay.engine.places import FindNearby
     from stream_sort.replay.engine.report import JobReport
     from stream_sort.replay.files.storage import Storage
@@ -67,15 +64,15 @@ def dry_run(options: ArchiveOptions) -> JobReport:
     ledgers = options.ledgers()
     dues = _dues(options, ledgers)
     plans = [SegmentPlan.of(due.range, options.segment_rows) for due in _worthwhile(dues, options)]
-    everything = Part(0, tuple(held for plan in plans for held in plan.segments))
-    cost = estimate(options.access, JobPlan({}, (everything,), 0.0), consistent=options.consistent)
-    segments = {plan.queue: len(plan.ends) for plan in plans}
+    segments = [held for plan in plans for held in plan.segments]
+    cost = estimate(options.access, segments, consistent=options.consistent)
     trimmed = None
     if options.trim:
         through = {due.queue: due.after for due in dues} | {plan.queue: plan.through for plan in plans}
         bounds = TrimBounds(options.access, ledgers.control).of(_deletable(dues, through))
         trimmed = {bound.queue: bound.slots for bound in bounds}
-    return planned(dues, segments, cost, trimmed, no_consumers=not ledgers.control.consumers())
+    counts = Counter(held.queue for held in segments)
+    return planned(dues, counts, cost, trimmed, no_consumers=not ledgers.control.consumers())
 
 
 class _Run:
@@ -93,10 +90,8 @@ class _Run:
         self.accounts = Accounts.of(self._dues)
         self.accounts.resumed = sum(due.unmarked_segments for due in self._dues)
         self.accounts.no_consumers = not self._ledgers.control.consumers()
-        origin = TableOrigin(options.access, consistent=options.consistent)
-        if options.max_read_units is not None:
-            origin = cast("TableOrigin", paced(origin, options.max_read_units, spark))
-        self._rate = origin.rate
+        self._rate = job_rate(options.max_read_units, spark)
+        origin = TableOrigin(options.access, consistent=options.consistent, rate=self._rate)
         self._task = WriteSegments(origin, options.storage)
 
     def write(self) -> None:
@@ -216,11 +211,11 @@ def main(
     """Run the command; return its exit code."""
     resume = "run it again, it goes on where it was"
     run = partial(_command, confirm=confirm)
-    return run_main(archive_parser(), run, argv, resume=resume, find_nearby=find_nearby)
+    return run_main("archive", run, argv, resume=resume, find_nearby=find_nearby)
 
 
 def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
-    options = options_of(given)
+    options = ArchiveOptions.of(given)
     check_report_file(given.report)
     if given.dry_run:
         report = dry_run(options)
@@ -234,14 +229,7 @@ def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
         from stream_sort.replay.engine.session import spark_session  # noqa: PLC0415
 
         report = archive(options, spark_session("stream-sort archive"))
-    if given.report:
-        report.write(given.report, options.access)
-    if given.json or not given.quiet:
-        sys.stdout.write(shown_json(report.document()) if given.json else report.text(width_of(given)))
-    elif not report.complete:
-        worst = report.queues[0]
-        complain(f"not complete: queue {worst['queue']!r}: {worst['problem']}")
-    return COMPLETE if report.complete else INCOMPLETE
+    return deliver(report, given, given.report)
 
 
 def _dues(options: ArchiveOptions, ledgers: Ledgers) -> list[Due]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.replay.engine.report import JobReport
+from stream_sort.replay.engine.report import SOME, JobReport, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from stream_sort.replay.archive.due import Due
     from stream_sort.replay.archive.trim import TrimmedQueue
     from stream_sort.replay.archive.work import Written
-    from stream_sort.replay.engine.estimate import Estimate
+    from stream_sort.replay.engine.plan import ReadEstimate
 
 COLUMNS = ("queue", "rows", "tombstones", "segments", "bytes", "archived_through", "position", "held_by", "problem")
-# Slots, or queues, that notes name.
-SOME = 5
 NO_CONSUMERS = "no consumer is registered in the control table: all that is released counts as consumed"
 
 
@@ -113,7 +111,7 @@ class Accounts:
 def planned(
     dues: Iterable[Due],
     segments: Mapping[str, int],
-    cost: Estimate,
+    cost: ReadEstimate,
     trimmed: Mapping[str, int] | None = None,
     *,
     no_consumers: bool,
@@ -157,8 +155,7 @@ def _trimmed_before(dues: Iterable[Due], through: Mapping[str, int]) -> tuple[st
     """Return what is in no segment because it was trimmed before it could be archived; a queue's problem says more."""
     gone = [(due, range(due.cursor.first_seq, min(due.began, due.cursor.start) + 1)) for due in dues]
     told = [_gone(due, seqs, through[due.queue]) for due, seqs in gone if seqs and not due.problem]
-    more = len(told) - SOME
-    return (*told[:SOME], f"and {more:,} more queues that were trimmed before") if more > 0 else tuple(told)
+    return some_of(told, "{} more queues that were trimmed before")
 
 
 def _gone(due: Due, seqs: range, through: int) -> str:

@@ -81,7 +81,7 @@ class ArchiveSurvey:
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """Yield the runs of all segments that can be trusted."""
-        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
+        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         self._load()
         storage = self._storage
@@ -92,7 +92,7 @@ class ArchiveSurvey:
 
     def conflicts(self, spark: SparkSession, queues: Iterable[str]) -> Doubles:
         """Return what two segments of these queues hold in two versions."""
-        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # as above
+        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415  # as above
 
         wanted = set(queues)
         of_queues = groupby((one for one in self._manifests if one.queue in wanted), key=lambda one: one.queue)

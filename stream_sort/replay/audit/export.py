@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.origins.export.manifest import DataFile, Export
     from stream_sort.replay.origins.export.order import Doubles
-    from stream_sort.replay.origins.tasks import Answer
+    from stream_sort.replay.origins.origin import Answer
     from stream_sort.replay.ranges import Part
 
 # So many runs of a file may travel; with more, the queues that are in many pieces are looked at once more.
@@ -61,7 +61,7 @@ class ExportSurvey:
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """Yield the runs of all files."""
-        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
+        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         export = ExportOrigin(self.storage).export
         looks = list(run_parts(spark, export.files, partial(_look, export, self.keys, self.queues)))
@@ -81,7 +81,7 @@ class ExportSurvey:
 
     def _exact(self, spark: SparkSession, export: Export, scattered: frozenset[str]) -> Iterator[pa.RecordBatch]:
         from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
-        from stream_sort.replay.origins.tasks import run_tasks  # noqa: PLC0415
+        from stream_sort.replay.origins.origin import run_tasks  # noqa: PLC0415
 
         def tasks(answer: Answer) -> Any:
             files = spark.range(0, len(export.files), 1, len(export.files))

@@ -19,25 +19,22 @@ The kinds of findings are in `findings.KINDS`. All queues with all their gaps ar
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from stream_sort.replay.audit.findings import AuditFinding, findings_of
-from stream_sort.replay.audit.options import FORMS, audit_parser, options_of, reports_of
+from stream_sort.replay.audit.options import AuditOptions
 from stream_sort.replay.audit.queues import QueueAudit, queues_of
-from stream_sort.replay.audit.report import AuditReport
+from stream_sort.replay.audit.report import AuditResult
 from stream_sort.replay.audit.runs import RunCollector
-from stream_sort.replay.audit.standing import StandingReader, check_known
-from stream_sort.replay.engine.files import check_readable, check_writable
-from stream_sort.replay.engine.options import COMPLETE, INCOMPLETE, ask_first, complain, run_main
-from stream_sort.replay.engine.origins import access_of
+from stream_sort.replay.audit.standing import StandingReader, check_queues_found
+from stream_sort.replay.engine.command import ask_first, deliver, run_main
+from stream_sort.replay.engine.options import DETAIL_FORMS
 from stream_sort.replay.engine.progress import JobProgress
-from stream_sort.replay.engine.report import shown_json, width_of, write_report
-from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.origins.table_keys import check_keys
+from stream_sort.replay.engine.source import check_writable, job_rate
+from stream_sort.replay.origins.access import check_keys
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
@@ -47,17 +44,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from stream_sort.replay.audit.options import AuditOptions
-    from stream_sort.replay.engine.options import Confirm
+    from stream_sort.replay.engine.command import Confirm
     from stream_sort.replay.engine.places import FindNearby
     from stream_sort.replay.origins.export.order import Doubles
-    from stream_sort.replay.origins.rate import Rate
 
 
-def audit(options: AuditOptions, spark: SparkSession | None = None) -> AuditReport:
+def audit(options: AuditOptions, spark: SparkSession | None = None) -> AuditResult:
     """Look at everything, and tell what is wrong; changes nothing, unless it is to repair."""
     if spark is None:
-        check_readable(options.source)
+        options.source.check_there()
         from stream_sort.replay.engine.session import spark_session  # noqa: PLC0415  # Spark is slow to load
 
         spark = spark_session("stream-sort audit")
@@ -68,27 +63,19 @@ def main(
     argv: Sequence[str] | None = None, find_nearby: FindNearby | None = None, confirm: Confirm | None = None
 ) -> int:
     """Run the command: exit code 0 when all is sound, 1 with findings, 2 for bad input, 130 when interrupted."""
-    return run_main(audit_parser(), partial(_command, confirm=confirm), argv, find_nearby=find_nearby)
+    return run_main("audit", partial(_command, confirm=confirm), argv, find_nearby=find_nearby)
 
 
 def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
-    options = options_of(given)
+    options = AuditOptions.of(given)
     if given.detail:
         check_writable("--detail", given.detail)
     if options.repair:
         ask_first(f"Advance the queues of table {given.cursor_table} that are found stuck.", given, confirm)
-    report = audit(options)
+    found = audit(options)
     if given.detail:
-        storage = Storage(given.detail, options.source.endpoint_url, options.source.region)
-        report.write_detail(storage, given.detail_format or FORMS[0])
-    for path in reports_of(given):
-        write_report(report.document(), path, options.source)
-    if given.json or not given.quiet:
-        sys.stdout.write(shown_json(report.document()) if given.json else report.text(width_of(given)))
-    elif not report.complete:
-        worst = report.findings[0]
-        complain(f"not complete: queue {worst.queue!r}: {worst.line}")
-    return COMPLETE if report.complete else INCOMPLETE
+        found.write_detail(options.source.place(given.detail), given.detail_format or DETAIL_FORMS[0])
+    return deliver(found.report(), given, given.out, given.report)
 
 
 @dataclass
@@ -102,26 +89,26 @@ class _Audit:
         self._began = time.monotonic()
         self._notes: tuple[str, ...] = ()
 
-    def run(self) -> AuditReport:
+    def run(self) -> AuditResult:
         look = {"table": self._table, "export": self._export, "archive": self._archive}[self.options.source.kind]
         queues, findings = look()
-        check_known(self.options.queues or (), queues)
+        check_queues_found(self.options.queues or (), queues)
         audited = [queues[name] for name in sorted(queues)]
         findings += [finding for one in audited for finding in findings_of(one)]
         findings.sort(key=lambda one: one.rank)
         seconds = time.monotonic() - self._began
-        return AuditReport(str(self.options.source), audited, findings, seconds, self._notes)
+        return AuditResult(str(self.options.source), audited, findings, seconds, self._notes)
 
     def _table(self) -> tuple[dict[str, QueueAudit], list[AuditFinding]]:
         from stream_sort.replay.audit.table import TableSurvey  # noqa: PLC0415  # one of three is loaded
 
         options = self.options
-        access = replace(access_of(options.source), first_seq=options.first_seq)
+        access = replace(options.source.access, first_seq=options.first_seq)
         check_keys(access)
         standing = StandingReader(access.sorter, options.source.control_table, options.first_seq)
         # Before the items: what is released by now must be among them.
         cursors = standing.cursors(options.queues)
-        survey = TableSurvey(access, options.queues, options.consistent, self._rate())
+        survey = TableSurvey(access, options.queues, options.consistent, job_rate(options.max_read_units, self.spark))
         queues = self._collected(survey.runs(self.spark))
         _add_no_slot(queues, survey.no_slot)
         for name, error in survey.failed.items():
@@ -144,7 +131,7 @@ class _Audit:
     def _export(self) -> tuple[dict[str, QueueAudit], list[AuditFinding]]:
         from stream_sort.replay.audit.export import ExportSurvey  # noqa: PLC0415  # one of three is loaded
 
-        survey = ExportSurvey(self._storage(), self.options.source.keys, self.options.queues)
+        survey = ExportSurvey(self.options.source.storage, self.options.source.keys, self.options.queues)
         queues = self._collected(survey.runs(self.spark))
         _add_no_slot(queues, survey.no_slot)
         doubled = [one for one in queues.values() if one.duplicates]
@@ -162,7 +149,7 @@ class _Audit:
         )
         from stream_sort.replay.origins.archive.shelf import unfinished_notes  # noqa: PLC0415  # one of three is loaded
 
-        storage, named = self._storage(), self.options.queues
+        storage, named = self.options.source.storage, self.options.queues
         # Watermarks before segments: what is archived meanwhile is no finding.
         promises = promised(self.options.source, storage, named)
         survey = ArchiveSurvey(storage, named, promises)
@@ -191,19 +178,6 @@ class _Audit:
                 runs.take_runs(some)
                 progress.add(sum(some["rows"].to_pylist()))
         return queues_of(runs.runs())
-
-    def _storage(self) -> Storage:
-        source = self.options.source
-        return Storage(source.export or source.archive, source.endpoint_url, source.region)
-
-    def _rate(self) -> Rate | None:
-        if self.options.max_read_units is None:
-            return None
-        from stream_sort.replay.origins.rate import Rate, RateKeeper  # noqa: PLC0415  # a rate is rarely wanted
-
-        host = self.spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1")
-        # Lives as long as this process: tasks may ask until the last one has ended.
-        return Rate(self.options.max_read_units, RateKeeper(host or "127.0.0.1").address)
 
 
 def _add_no_slot(queues: dict[str, QueueAudit], counted: Mapping[str, int]) -> None:

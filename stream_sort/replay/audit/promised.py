@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import StreamSortError
-from stream_sort.replay.engine.origins import access_of
 from stream_sort.replay.origins.archive.owner import Owner
 from stream_sort.replay.origins.archive.shelf import SOME
 from stream_sort.replay.selection import Selection
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from stream_sort.ports import CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
-    from stream_sort.replay.engine.options import Source
+    from stream_sort.replay.engine.source import Source
     from stream_sort.replay.files.storage import Storage
 
 
@@ -66,7 +65,7 @@ def promised(source: Source, storage: Storage, queues: tuple[str, ...] | None) -
     """
     if not source.control_table:
         return Promises()
-    access, only = access_of(source), None if queues is None else frozenset(queues)
+    access, only = source.access, None if queues is None else frozenset(queues)
     Owner.of(access).check(storage)
     starts, floors, damaged = dict[str, int](), dict[str, int | None](), dict[str, StreamSortError]()
     for cursor in access.cursors(Selection(only=only), damaged):

@@ -1,4 +1,4 @@
-"""The outcome of an audit: as JSON for programs, as a table for people, and queue by queue as Parquet or JSON lines."""
+"""The outcome of an audit: as a report, and queue by queue as Parquet or JSON lines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stream_sort.formats.columns import PIPE_WIDTH
 from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.audit.findings import KINDS
-from stream_sort.replay.engine.report import JobReport
+from stream_sort.replay.engine.report import JobReport, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +43,7 @@ DETAIL = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class AuditReport:
+class AuditResult:
     """What an audit has found. Complete is what has no finding that was not repaired."""
 
     source: str
@@ -77,43 +76,42 @@ class AuditReport:
             "lag": self._lag(),
         }
 
-    def document(self) -> dict[str, Any]:
-        """Return the report for programs; see `audit.job`."""
-        kinds = self._kinds()
-        return {
-            "job": "audit",
-            "source": self.source,
-            "complete": self.complete,
-            **self.totals(),
-            "findings": [finding.document() for finding in self.findings[:MOST_FINDINGS]],
-            "findings_left_out": max(0, len(self.findings) - MOST_FINDINGS),
-            "worst": [_row(queue, kinds.get(queue.queue, [])) for queue in self._worst()],
-            "notes": list(self.notes),
-            "seconds": round(self.seconds, 3),
-        }
-
-    def text(self, width: int = PIPE_WIDTH) -> str:
-        """Return the report for people, its table no wider than that."""
-        kinds = self._kinds()
+    def report(self) -> JobReport:
+        """Return the report; `audit.job` says what stands in its JSON."""
+        kinds, totals, lag = self._kinds(), self.totals(), self._lag()
         rows = [_row(queue, kinds.get(queue.queue, [])) for queue in self._worst()]
-        totals = {name: value for name, value in self.totals().items() if not isinstance(value, dict)}
-        notes = [
-            *self.notes,
-            *(
-                f"{count:,} queue{'' if count == 1 else 's'}: {KINDS[kind]}"
-                for kind, count in self.totals()["queues_with"].items()
+        counts = totals["queues_with"].items()
+        return JobReport(
+            job="audit",
+            complete=self.complete,
+            columns=COLUMNS,
+            queues=rows,
+            totals={name: value for name, value in totals.items() if not isinstance(value, dict)},
+            seconds=self.seconds,
+            notes=(
+                *self.notes,
+                *(f"{count:,} queue{'' if count == 1 else 's'}: {KINDS[kind]}" for kind, count in counts),
+                *(f"consumer {name}: {behind:,} behind" for name, behind in lag.items()),
+                *self._told(),
             ),
-        ]
-        notes += [f"consumer {name}: {lag:,} behind" for name, lag in self._lag().items()]
-        notes += self._told()
-        return JobReport("audit", self.complete, COLUMNS, rows, totals, self.seconds, tuple(notes)).text(width)
+            wire={
+                "source": self.source,
+                "complete": self.complete,
+                **totals,
+                "findings": [finding.document() for finding in self.findings[:MOST_FINDINGS]],
+                "findings_left_out": max(0, len(self.findings) - MOST_FINDINGS),
+                "worst": rows,
+                "notes": list(self.notes),
+                "seconds": round(self.seconds, 3),
+            },
+            worst="".join(f"queue {one.queue!r}: {one.line}" for one in self.findings[:1]),
+        )
 
-    def _told(self) -> list[str]:
+    def _told(self) -> tuple[str, ...]:
         """Return the worst findings, each with what to do about it, and where the others are."""
         open_ones = [finding for finding in self.findings if not finding.repaired]
-        told = [f"queue {one.queue!r}: {one.line}" if one.queue else one.line for one in open_ones[:TOLD]]
-        more = len(open_ones) - TOLD
-        return [*told, f"and {more:,} more findings: see --json, --out or --detail"] if more > 0 else told
+        told = [f"queue {one.queue!r}: {one.line}" if one.queue else one.line for one in open_ones]
+        return some_of(told, "{} more findings: see --json, --out or --detail", TOLD)
 
     def write_detail(self, storage: Storage, form: str) -> None:
         """Write one row for each queue, all its gaps with it, in files of the form `parquet` or `json`."""

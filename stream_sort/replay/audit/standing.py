@@ -175,7 +175,7 @@ def _tried_if(is_so: Callable[[QueueAudit], bool], given: Iterable[QueueAudit]) 
     return [audit for audit, answer in zip(audits, _tried(is_so, audits), strict=True) if answer]
 
 
-def check_known(wanted: Iterable[str], queues: Mapping[str, QueueAudit]) -> None:
+def check_queues_found(wanted: Iterable[str], queues: Mapping[str, QueueAudit]) -> None:
     """Raise QueueNotFound for a queue that was named and is nowhere."""
     for name in wanted:
         if name not in queues:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stream_sort.aws.clients import make_client
 from stream_sort.errors import AccessDenied, StreamSortError, named_error
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 from stream_sort.model.withdrawal import is_kept_aside
@@ -19,7 +18,6 @@ from stream_sort.replay.audit.runs import RunCollector
 from stream_sort.replay.origins.access import PATIENCE
 from stream_sort.replay.origins.export.lines import KEYS
 from stream_sort.stores.dynamodb import tables
-from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.values import int_at, is_whole, text_at
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ class TableSurvey:
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """Yield the runs that each task has found, as it ends."""
-        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
+        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         stretches = self._stretches(spark.sparkContext.defaultParallelism)
         for runs, no_slot, failed in run_parts(spark, stretches, self._look):
@@ -105,14 +103,10 @@ class TableSurvey:
 
 def _table_bytes(access: TableAccess) -> int:
     """Return the size of the items table as of some hours ago; 0 where nobody may ask for it."""
-    client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
     try:
-        table = Calls(client, PATIENCE)("describe_table", access.items_table, TableName=access.items_table).body[
-            "Table"
-        ]
+        return int(access.described(PATIENCE).get("TableSizeBytes", 0))
     except AccessDenied:
         return 0
-    return int(table.get("TableSizeBytes", 0))
 
 
 def keys_batch(items: list[Wire], keys: KeyNames, no_slot: Counter[str]) -> pa.RecordBatch:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import MissingItems
-from stream_sort.replay.origins.trimmed import check_not_trimmed, trimmed_since
+from stream_sort.replay.origins.table import check_not_trimmed, trimmed_since
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The options of a backfill: source, range, sink; as values, and as a command line."""
+"""The options of a backfill as values: source, range, sink; and which of them go together."""
 
 from __future__ import annotations
 
@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws.clients import make_client
 from stream_sort.errors import SettingsError
 from stream_sort.replay.backfill.targets.senders import SinkSender, TableSender
-from stream_sort.replay.engine.options import (
-    JobParser,
-    Source,
-    add_range,
-    add_running,
-    add_source,
-    place_name,
-    positive,
-    selection_of,
-    source_of,
-)
-from stream_sort.replay.files.storage import Storage
+from stream_sort.replay.engine.options import BATCH_SIZE, DELIVERING_SINKS, FILE_SINKS, ON_GAP, option_name
+from stream_sort.replay.engine.source import Source, check_unused, selection_of
 from stream_sort.replay.origins.access import TableAccess
 from stream_sort.replay.ranges import ROWS_PER_PART
 from stream_sort.replay.selection import Selection
@@ -31,12 +21,9 @@ if TYPE_CHECKING:
     import argparse
 
     from stream_sort.replay.backfill.targets.senders import Sender
+    from stream_sort.replay.files.storage import Storage
 
-FILE_SINKS = ("parquet", "jsonl")
-DELIVERING_SINKS = ("table", "sqs-fifo", "kinesis", "lambda")
-ON_GAP = ("fail", "report", "skip")
 LEDGER_FOLDER = "_stream_sort"
-BATCH_SIZE = 100
 A_DAY = 86_400.0
 # Small, because the record of a part is written anew with every commit.
 QUEUES_TOGETHER = 10_000
@@ -61,10 +48,10 @@ class SinkOptions:
         needed = {"table": ("to_items_table", "to_cursor_table")}.get(self.sink, ("target",))
         for name in ("out",) if self.is_files else needed:
             if not getattr(self, name):
-                raise SettingsError(f"--{name.replace('_', '-')} is missing; --sink {self.sink} needs it")
+                raise SettingsError(f"{option_name(name)} is missing; --sink {self.sink} needs it")
         for name in ("out", "target", "to_items_table", "to_cursor_table"):
             if getattr(self, name) and name not in (("out",) if self.is_files else needed):
-                raise SettingsError(f"--{name.replace('_', '-')} does not go with --sink {self.sink}")
+                raise SettingsError(f"{option_name(name)} does not go with --sink {self.sink}")
         if self.gzip and self.sink != "jsonl":
             raise SettingsError("--gzip is for --sink jsonl; Parquet files are compressed as they are")
         if self.out and "://" not in self.out:
@@ -111,16 +98,31 @@ class BackfillOptions:
             self._check_tables()
         if self.selection.since is not None and self.selection.since > time.time() + A_DAY:
             raise SettingsError("--since is in the future: nothing can have arrived then")
-        self._check_reading()
+        self.source.check_reading(max_read_units=self.max_read_units, consistent=self.consistent)
         self._check_join()
 
-    def _check_reading(self) -> None:
-        if self.source.kind == "table":
-            return
-        if self.max_read_units is not None:
-            raise SettingsError("--max-read-units is for tables; an export or an archive costs no read units")
-        if not self.consistent:
-            raise SettingsError("--eventual is for tables; an export or an archive is what it is")
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> BackfillOptions:
+        """Return the backfill that a command line asks for."""
+        source = Source.of(given)
+        sink = SinkOptions(**{name: getattr(given, name) for name in SinkOptions.__dataclass_fields__})
+        check_unused(given)
+        if given.batch_size is not None and sink.is_files:
+            raise SettingsError("--batch-size is for sinks that deliver; the size of files is --rows-per-part")
+        return cls(
+            source=source,
+            sink=sink,
+            selection=selection_of(given),
+            checkpoint=given.checkpoint or "",
+            on_gap=given.on_gap,
+            until_position=given.until_position,
+            consumer=given.consumer,
+            rows_per_part=given.rows_per_part,
+            batch_size=given.batch_size or BATCH_SIZE,
+            max_read_units=given.max_read_units,
+            consistent=not given.eventual,
+            quiet=given.quiet,
+        )
 
     def _check_tables(self) -> None:
         sink, source = self.sink, self.source
@@ -160,13 +162,12 @@ class BackfillOptions:
     @property
     def ledger(self) -> Storage:
         """Where progress is kept."""
-        where = self.checkpoint or f"{self.sink.out.rstrip('/')}/{LEDGER_FOLDER}"
-        return Storage(where, endpoint_url=self.source.endpoint_url, region=self.source.region)
+        return self.source.place(self.checkpoint or f"{self.sink.out.rstrip('/')}/{LEDGER_FOLDER}")
 
     @property
     def out(self) -> Storage:
         """Where files go."""
-        return Storage(self.sink.out, endpoint_url=self.source.endpoint_url, region=self.source.region)
+        return self.source.place(self.sink.out)
 
     def sender(self) -> Sender:
         """Return what delivers; by default where the source is."""
@@ -189,66 +190,3 @@ class BackfillOptions:
             "until_position": self.until_position,
             "consumer": self.consumer,
         }
-
-
-def backfill_parser() -> JobParser:
-    """Return the command line of a backfill."""
-    parser = JobParser(
-        "backfill",
-        "Replay ordered ranges of queues into files, tables or a sink.",
-        "stream-sort backfill --stack orders --queue ada --sink jsonl --out history",
-    )
-    add_source(parser)
-    add_range(parser)
-    sink = parser.add_argument_group("sink")
-    sink.add_argument("--sink", required=True, choices=FILE_SINKS + DELIVERING_SINKS, help="where messages go")
-    sink.add_argument("--out", default="", metavar="DIR", help="the folder or bucket prefix for parquet and jsonl")
-    sink.add_argument("--gzip", action="store_true", help="compress JSON lines")
-    sink.add_argument("--target", default="", metavar="NAME", help="a queue's URL, a stream's or a function's name")
-    sink.add_argument("--to-items-table", default="", metavar="NAME", help="for --sink table")
-    sink.add_argument("--to-cursor-table", default="", metavar="NAME", help="for --sink table")
-    sink.add_argument("--to-endpoint-url", metavar="URL", help="that of the source when left out")
-    sink.add_argument("--to-region", metavar="NAME", help="that of the source when left out")
-    job = parser.add_argument_group("job")
-    job.add_argument(
-        "--checkpoint", type=place_name, metavar="DIR", help="where progress is kept; files: DIR/_stream_sort"
-    )
-    job.add_argument("--on-gap", default="fail", choices=ON_GAP, help="what a hole does (%(default)s)")
-    job.add_argument("--batch-size", type=positive, metavar="N", help=f"messages a commit, delivering ({BATCH_SIZE})")
-    job.add_argument("--until-position", action="store_true", help="then let --consumer go on live, with no seam")
-    job.add_argument("--consumer", default="", metavar="NAME", help="who goes on live; needs --control-table")
-    job.add_argument("--dry-run", action="store_true", help="print the plan and its cost, read no message")
-    add_running(parser, ROWS_PER_PART)
-    return parser
-
-
-def options_of(given: argparse.Namespace) -> BackfillOptions:
-    """Return the backfill that a command line asks for."""
-    source = source_of(given)
-    sink = SinkOptions(**{name: getattr(given, name) for name in SinkOptions.__dataclass_fields__})
-    _check_beside(given, source.kind)
-    if given.batch_size is not None and sink.is_files:
-        raise SettingsError("--batch-size is for sinks that deliver; the size of files is --rows-per-part")
-    return BackfillOptions(
-        source=source,
-        sink=sink,
-        selection=selection_of(given),
-        checkpoint=given.checkpoint or "",
-        on_gap=given.on_gap,
-        until_position=given.until_position,
-        consumer=given.consumer,
-        rows_per_part=given.rows_per_part,
-        batch_size=given.batch_size or BATCH_SIZE,
-        max_read_units=given.max_read_units,
-        consistent=not given.eventual,
-        quiet=given.quiet,
-    )
-
-
-def _check_beside(given: argparse.Namespace, kind: str) -> None:
-    """Raise for tables that nothing is read from; what a stack has told was not asked for."""
-    if kind == "table" or given.stack:
-        return
-    for name in ("items_table", "cursor_table", "control_table"):
-        if getattr(given, name):
-            raise SettingsError(f"--{name.replace('_', '-')} is of no use beside --{kind}; leave it out")

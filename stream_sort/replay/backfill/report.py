@@ -1,19 +1,21 @@
-"""What a backfill has to say at its end; forecast.py says what it would do."""
+"""What a backfill has done, or would do and cost, as a report."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.replay.backfill.bounds import shortfalls
 from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally, added_up
-from stream_sort.replay.engine.report import JobReport
+from stream_sort.replay.engine.report import SOME, JobReport, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stream_sort.replay.backfill.options import BackfillOptions
+    from stream_sort.replay.engine.plan import JobPlan, ReadEstimate
 
-SOME = 5
+NOTHING_DONE = "dry run: nothing was read or written"
 COLUMNS = ("queue", "rows", "tombstones", "missing", "gaps", "first", "last", "problem")
 
 
@@ -74,6 +76,37 @@ def outcome(
     )
 
 
+def forecast(options: BackfillOptions, plan: JobPlan, cost: ReadEstimate | None = None) -> JobReport:
+    """Return the report on a backfill that was not run: its plan and, unless nothing is paid for reading, its cost."""
+    starts, ends = plan.starts(), plan.ends()
+    rows = dict.fromkeys(sorted(ends), 0)
+    for one in plan.ranges():
+        rows[one.queue] += len(one)
+    longest = sorted(rows, key=lambda queue: -rows[queue])
+    queues = [{"queue": one, "rows": rows[one], "first": starts[one] + 1, "last": ends[one]} for one in longest]
+    notes = [*plan.notes, *short_notes(shortfalls(options, plan)), NOTHING_DONE]
+    totals = {"queues": len(queues), "rows": plan.rows, "parts": len(plan.parts)}
+    units = None if cost is None or cost.read_units is None else round(cost.read_units, 1)
+    source, sink = str(options.source), str(options.sink)
+    return JobReport(
+        job="backfill",
+        complete=None,
+        columns=("queue", "rows", "first", "last"),
+        queues=queues,
+        totals={**totals, "rows": f"{plan.rows:,} (tombstones included)"},
+        notes=(*([] if cost is None else [_cost_text(cost, consistent=options.consistent)]), *notes),
+        head=(f"from {source}", f"as {sink}"),
+        wire={
+            "dry_run": True,
+            "totals": {**totals, "read_units": units},
+            "source": source,
+            "sink": sink,
+            "notes": notes,
+            "queues": queues,
+        },
+    )
+
+
 def hole_text(options: BackfillOptions, tallies: Sequence[RangeTally], *, is_trimmed: bool) -> str:
     """Return what a hole asks for before the job can go on; nothing where there is none."""
     if not any(one.missing for one in tallies):
@@ -101,12 +134,9 @@ def _conflict_notes(tallies: Sequence[RangeTally]) -> list[str]:
 
 def short_notes(short: Mapping[str, str]) -> list[str]:
     """Return what is said of queues that are not all that was asked for."""
-    told = [f"short: queue {queue!r} {why}" for queue, why in sorted(short.items())[:SOME]]
-    if len(short) > SOME:
-        told.append(f"and {len(short) - SOME:,} more queues are short of the range")
-    if short:
-        told.append("the plan is made and stays as it is: for what comes later, take another --out or --checkpoint")
-    return told
+    told = [f"short: queue {queue!r} {why}" for queue, why in sorted(short.items())]
+    stays = "the plan is made and stays as it is: for what comes later, take another --out or --checkpoint"
+    return [*some_of(told, "{} more queues are short of the range"), *([stays] if short else [])]
 
 
 def _row(tally: RangeTally) -> dict[str, Any]:
@@ -122,3 +152,10 @@ def _row(tally: RangeTally) -> dict[str, Any]:
         "last": tally.through,
         "problem": tally.failed or None,
     }
+
+
+def _cost_text(cost: ReadEstimate, *, consistent: bool) -> str:
+    if cost.read_units is None or cost.item_bytes is None:
+        return "cost: not known; DynamoDB has not counted the table yet (it does every six hours)"
+    how = "strongly" if consistent else "eventually"
+    return f"cost: about {cost.read_units:,.0f} read units ({how} consistent, {cost.item_bytes:,.0f} bytes an item)"

@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stream_sort.errors import SettingsError, Trimmed
 from stream_sort.replay.backfill.bounds import shortfalls, trimmed_meanwhile, trimmed_notes
-from stream_sort.replay.backfill.forecast import Forecast
 from stream_sort.replay.backfill.joining import Join, begun_text, held_text, lost_text
 from stream_sort.replay.backfill.lease import Lease
 from stream_sort.replay.backfill.ledger import Ledger, UnderWay
 from stream_sort.replay.backfill.plan import check_new, check_target, left_over, new_plan
-from stream_sort.replay.backfill.report import hole_text, is_complete, is_settled, outcome
+from stream_sort.replay.backfill.report import forecast, hole_text, is_complete, is_settled, outcome
 from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally
 from stream_sort.replay.backfill.targets.delivery import DeliveryWork
 from stream_sort.replay.backfill.targets.files import FileWork
-from stream_sort.replay.engine.estimate import estimate
-from stream_sort.replay.engine.files import check_writable
-from stream_sort.replay.engine.origins import access_of, origin_of, paced
+from stream_sort.replay.engine.plan import estimate
 from stream_sort.replay.engine.progress import JobProgress
+from stream_sort.replay.engine.source import check_writable, job_rate
+from stream_sort.replay.origins.access import check_keys
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.table import TableOrigin
-from stream_sort.replay.origins.table_keys import check_keys
 from stream_sort.replay.selection import clipped
 
 if TYPE_CHECKING:
@@ -59,12 +57,13 @@ class BackfillRun:
         self._ledger = Ledger(self.options.ledger)
         self.standing = ""
 
-    def forecast(self) -> Forecast:
+    def forecast(self) -> JobReport:
         """Return what it would do and cost; reads positions, but no message."""
         options, plan = self.options, self._new_plan()
         if options.source.kind != "table":
-            return Forecast(options, plan)
-        return Forecast(options, plan, estimate(access_of(options.source), plan, consistent=options.consistent))
+            return forecast(options, plan)
+        cost = estimate(options.source.access, plan.ranges(), consistent=options.consistent)
+        return forecast(options, plan, cost)
 
     def run(self) -> JobReport:
         """Do what is left to be done."""
@@ -169,8 +168,8 @@ class BackfillRun:
         if not parts:
             return
         spark, origin = self._spark, self._origin
-        if self.options.max_read_units is not None:
-            origin = paced(origin, self.options.max_read_units, spark)
+        if isinstance(origin, TableOrigin):
+            origin = replace(origin, rate=job_rate(self.options.max_read_units, spark))
         yield from origin.run(spark, parts, self._work(plan))
 
     def _work(self, plan: JobPlan) -> Work:
@@ -247,14 +246,14 @@ class BackfillRun:
 
     @cached_property
     def _origin(self) -> Origin:
-        return origin_of(self.options.source, self.options.selection, consistent=self.options.consistent)
+        return self.options.source.origin(self.options.selection, consistent=self.options.consistent)
 
     @cached_property
     def _join(self) -> Join | None:
         if not self.options.until_position:
             return None
         source = self.options.source
-        return Join(access_of(source), source.control_table, self.options.consumer)
+        return Join(source.access, source.control_table, self.options.consumer)
 
     @cached_property
     def _spark(self) -> SparkSession:

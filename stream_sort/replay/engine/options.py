@@ -1,194 +1,47 @@
-"""The options that the jobs share: where to read, what of it, how to run. Knows no Spark."""
+"""The options of all jobs, each declared once: `stream-sort backfill | audit | archive` and `spark/*.py` read them so.
+
+Knows no Spark. What the values of a job are, and which go together, its own `options` module says.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from stream_sort.errors import (
-    ArchiveDamaged,
-    CredentialsError,
-    ExportDamaged,
-    InvalidInput,
-    QueueNotFound,
-    SettingsError,
-    StoreMisconfigured,
-    StreamSortError,
-)
-from stream_sort.formats.terminal_text import visible
-from stream_sort.model.message import KeyNames
-from stream_sort.replay.engine.interrupts import interrupts_told
-from stream_sort.replay.engine.places import located
-from stream_sort.replay.selection import Selection, moment, seq_number
+from stream_sort.errors import SettingsError
+from stream_sort.replay.ranges import ROWS_PER_PART
 from stream_sort.settings import PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from stream_sort.replay.engine.places import FindNearby
-
-COMPLETE, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-# What no second run can cure before somebody changes what was asked for.
-MISTAKES = (ArchiveDamaged, ExportDamaged, InvalidInput, QueueNotFound, SettingsError, StoreMisconfigured)
-# Says what will be done and asks, unless the answer is given; leaves by an exception if it is no.
-Confirm = Callable[[str, bool], None]
-# What variables and stacks may name as well.
-NAMES = {
+FILE_SINKS = ("parquet", "jsonl")
+DELIVERING_SINKS = ("table", "sqs-fifo", "kinesis", "lambda")
+ON_GAP = ("fail", "report", "skip")
+BATCH_SIZE = 100
+DETAIL_FORMS = ("parquet", "json")
+SEGMENT_ROWS = 100_000
+TABLES = {
     "items_table": "the table with the messages",
     "cursor_table": "the table with the positions",
     "control_table": "the table with consumers and checkpoints",
+}
+# What variables and stacks may name as well.
+NAMES = {
+    **TABLES,
     "queue_key": "the field that names a message's queue",
     "seq_key": "the field that holds its place",
 }
+# An option's names, and what argparse is to know of it.
+Options = dict[str, dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where history is read from: a pair of tables, a point-in-time export or an archive.
-
-    Tables may also be named beside an export or an archive, for what a job needs besides the messages.
-    """
-
-    items_table: str = ""
-    cursor_table: str = ""
-    control_table: str = ""
-    queue_key: str = "queue"
-    seq_key: str = "seq"
-    endpoint_url: str | None = None
-    region: str | None = None
-    export: str = ""
-    archive: str = ""
-
-    def __post_init__(self) -> None:
-        if self.export and self.archive:
-            raise SettingsError("--export and --archive are both given; history is read from one place")
-        for name in ("items_table", "cursor_table"):
-            if self.kind == "table" and not getattr(self, name):
-                raise missing_table(name, "; or read --export or --archive")
-
-    @property
-    def kind(self) -> str:
-        """`table`, `export` or `archive`."""
-        return "export" if self.export else "archive" if self.archive else "table"
-
-    @property
-    def keys(self) -> KeyNames:
-        """The names under which messages carry queue and seq."""
-        return KeyNames(self.queue_key, self.seq_key)
-
-    def __str__(self) -> str:
-        if self.kind == "table":
-            return f"tables {self.items_table} and {self.cursor_table}"
-        return f"{self.kind} {self.export or self.archive}"
-
-
-class JobParser(argparse.ArgumentParser):
-    """A parser that raises what is wrong with the options as a SettingsError."""
-
-    def __init__(self, job: str, description: str, example: str) -> None:
-        super().__init__(
-            prog=f"stream-sort {job}", description=description, epilog=f"Example: {example}", allow_abbrev=False
-        )
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Read the options; one that is mistyped is told before those that are missing for it."""
-        known = self._option_string_actions
-        for word in sys.argv[1:] if args is None else args:
-            name = word.partition("=")[0]
-            if name.startswith("--") and name != "--" and name not in known:
-                close = get_close_matches(name, known, n=1)
-                if close:
-                    raise SettingsError(f"no such option: {name}; did you mean {close[0]}? See {self.prog} --help")
-        return super().parse_known_args(args, namespace)
-
-    def error(self, message: str) -> NoReturn:
-        """Raise instead of leaving the process."""
-        raise SettingsError(f"{message}; see {self.prog} --help")
-
-
-def add_place(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
-    """Add the options of `jobs.places`; what they leave out comes from variables or a stack."""
-    group = parser.add_argument_group(title)
-    group.add_argument("--stack", metavar="NAME", help="the CloudFormation stack whose tables are meant")
-    for name, told in NAMES.items():
-        variable = PREFIX + name.upper()
-        group.add_argument(f"--{name.replace('_', '-')}", metavar="NAME", help=f"{told}; or {variable}")
-    group.add_argument("--profile", metavar="NAME", help="the AWS profile; executors elsewhere have roles of their own")
-    group.add_argument("--region", metavar="NAME", help="the AWS region; that of the environment when left out")
-    group.add_argument("--endpoint-url", metavar="URL", help="another endpoint than AWS's own")
-    return group
-
-
-def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `source_of`."""
-    group = add_place(parser, "source (a pair of tables, an export or an archive)")
-    group.add_argument(
-        "--export", default="", metavar="URI", help="a point-in-time export: its folder or bucket prefix"
-    )
-    group.add_argument("--archive", default="", metavar="URI", help="an archive: its folder or bucket prefix")
-
-
-def source_of(given: argparse.Namespace) -> Source:
-    """Return the source that the options name."""
-    named = {name: getattr(given, name) for name in Source.__dataclass_fields__}
-    return Source(**{name: value for name, value in named.items() if value})
-
-
-def add_range(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `selection_of`."""
-    group = parser.add_argument_group("range (everything that is released when left out)")
-    group.add_argument("--queue", action="append", metavar="NAME", help="only this queue; may be given often")
-    group.add_argument("--from-seq", metavar="SEQ", help="only from this seq on")
-    group.add_argument("--to-seq", metavar="SEQ", help="only up to this seq, included")
-    group.add_argument("--since", metavar="TIME", help="only what arrived then or later: ISO 8601, or epoch seconds")
-    group.add_argument("--until", metavar="TIME", help="only what arrived before then")
-
-
-def selection_of(given: argparse.Namespace, *, released: bool = True) -> Selection:
-    """Return the selection that the options make."""
-    return Selection(
-        queues=tuple(given.queue) if given.queue else None,
-        from_seq=None if given.from_seq is None else seq_number(given.from_seq, "--from-seq"),
-        to_seq=None if given.to_seq is None else seq_number(given.to_seq, "--to-seq"),
-        since=None if given.since is None else moment(given.since, "--since"),
-        until=None if given.until is None else moment(given.until, "--until"),
-        released=released,
-    )
-
-
-def add_running(parser: argparse.ArgumentParser, rows_per_part: int | None = None) -> None:
-    """Add the options that say how a job runs: part size, where a job has parts of its own; rate, report."""
-    group = parser.add_argument_group("running")
-    if rows_per_part is not None:
-        group.add_argument(
-            "--rows-per-part", type=positive, default=rows_per_part, metavar="N", help="rows of one part (%(default)s)"
-        )
-    group.add_argument(
-        "--max-read-units", type=positive_rate, metavar="N", help="read units a second that the whole job keeps to"
-    )
-    group.add_argument(
-        "--eventual", action="store_true", help="read eventually consistent: half the cost; for ranges long released"
-    )
-    group.add_argument("--report", type=place_name, metavar="FILE", help="write the report there too, as JSON")
-    group.add_argument("--json", action="store_true", help="print the report as JSON, for programs")
-    group.add_argument("--wide", action="store_true", help="cut nothing in the table, however wide it is")
-    group.add_argument("--quiet", action="store_true", help="no progress and no table, errors only")
-
-
-def ask_first(text: str, given: argparse.Namespace, confirm: Confirm | None) -> None:
-    """Have somebody agree to what a job is to change; a script has nobody to ask, and --quiet is not told its --yes."""
-    if confirm is not None and not (given.yes and given.quiet):
-        confirm(text, given.yes)
-
-
-def missing_table(name: str, otherwise: str = "") -> SettingsError:
-    """Return what is said where nothing names a table that is needed."""
-    option = f"--{name.replace('_', '-')}"
-    return SettingsError(f"{option} is missing; give it, or {PREFIX}{name.upper()}, or --stack NAME{otherwise}")
+def option_name(name: str) -> str:
+    """Return an option as it is given, by the name of its value."""
+    return f"--{name.replace('_', '-')}"
 
 
 def place_name(text: str) -> str:
@@ -220,38 +73,142 @@ def positive_rate(text: str) -> float:
     return number
 
 
-def run_main(
-    parser: JobParser,
-    run: Callable[[argparse.Namespace], int],
-    argv: Sequence[str] | None = None,
-    *,
-    resume: str = "run it again",
-    find_nearby: FindNearby | None = None,
-) -> int:
-    """Parse, run, and turn what is raised into one line on stderr and an exit code; `resume` says how to go on.
-
-    `find_nearby` finds the local stack that is meant where nothing else is said; a script for a cluster has none.
-    """
-    try:
-        given = parser.parse_args(argv)
-        with interrupts_told(), located(given, find_nearby):
-            return run(given)
-    except KeyboardInterrupt:
-        complain(f"interrupted; to go on: {resume}")
-        return INTERRUPTED
-    except StreamSortError as error:
-        complain(str(error))
-        # As of every command: nobody gave credentials, and those of a long job may end before it.
-        is_mistake = isinstance(error, MISTAKES) and not isinstance(error, CredentialsError)
-        return BAD_INPUT if is_mistake else INCOMPLETE
-    except Exception as error:
-        # Known by its module, so that nothing of AWS is loaded for it.
-        if not type(error).__module__.startswith("botocore"):
-            raise
-        complain(f"AWS: {error}")
-        return INCOMPLETE
+def _value(metavar: str, told: str, **how: Any) -> dict[str, Any]:
+    return {"metavar": metavar, "help": told, **how}
 
 
-def complain(text: str) -> None:
-    """Write the one line of an error."""
-    sys.stderr.write(f"stream-sort: {visible(' '.join(text.split()))}\n")
+def _flag(told: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": told}
+
+
+PLACE: Options = {
+    "--stack": _value("NAME", "the CloudFormation stack whose tables are meant"),
+    **{option_name(name): _value("NAME", f"{told}; or {PREFIX}{name.upper()}") for name, told in NAMES.items()},
+    "--profile": _value("NAME", "the AWS profile; executors elsewhere have roles of their own"),
+    "--region": _value("NAME", "the AWS region; that of the environment when left out"),
+    "--endpoint-url": _value("URL", "another endpoint than AWS's own"),
+}
+SOURCE: Options = {
+    **PLACE,
+    "--export": _value("URI", "a point-in-time export: its folder or bucket prefix", default=""),
+    "--archive": _value("URI", "an archive: its folder or bucket prefix", default=""),
+}
+QUEUE: Options = {"--queue": _value("NAME", "only this queue; may be given often", action="append")}
+RANGE: Options = {
+    **QUEUE,
+    "--from-seq": _value("SEQ", "only from this seq on"),
+    "--to-seq": _value("SEQ", "only up to this seq, included"),
+    "--since": _value("TIME", "only what arrived then or later: ISO 8601, or epoch seconds"),
+    "--until": _value("TIME", "only what arrived before then"),
+}
+SINK: Options = {
+    "--sink": {"required": True, "choices": FILE_SINKS + DELIVERING_SINKS, "help": "where messages go"},
+    "--out": _value("DIR", "the folder or bucket prefix for parquet and jsonl", default=""),
+    "--gzip": _flag("compress JSON lines"),
+    "--target": _value("NAME", "a queue's URL, a stream's or a function's name", default=""),
+    "--to-items-table": _value("NAME", "for --sink table", default=""),
+    "--to-cursor-table": _value("NAME", "for --sink table", default=""),
+    "--to-endpoint-url": _value("URL", "that of the source when left out"),
+    "--to-region": _value("NAME", "that of the source when left out"),
+}
+BACKFILL: Options = {
+    "--checkpoint": _value("DIR", "where progress is kept; files: DIR/_stream_sort", type=place_name),
+    "--on-gap": {"default": "fail", "choices": ON_GAP, "help": "what a hole does (%(default)s)"},
+    "--batch-size": _value("N", f"messages a commit, delivering ({BATCH_SIZE})", type=positive),
+    "--until-position": _flag("then let --consumer go on live, with no seam"),
+    "--consumer": _value("NAME", "who goes on live; needs --control-table", default=""),
+    "--dry-run": _flag("print the plan and its cost, read no message"),
+}
+AUDIT: Options = {
+    **QUEUE,
+    "--out": _value("FILE", "write the report there, as JSON; the same as --report", type=place_name),
+    "--detail": _value("URI", "write one row a queue, with all its gaps, there", type=place_name),
+    "--detail-format": {"choices": DETAIL_FORMS, "help": f"the form of the detail ({DETAIL_FORMS[0]})"},
+    "--repair": _flag("advance the queues that are stuck"),
+    "--yes -y": _flag("repair without asking; a script never asks"),
+    "--first-seq": _value("SEQ", "where queues start (0) that never began; or STREAM_SORT_FIRST_SEQ"),
+}
+ARCHIVE: Options = {
+    "--archive": _value("URI", "the archive: a folder or s3://bucket/prefix", required=True),
+    **QUEUE,
+    "--segment-rows": _value("N", "rows of one file (%(default)s)", type=positive, default=SEGMENT_ROWS),
+    "--min-rows": _value("N", "leave queues with less to archive for later", type=positive, default=1),
+    "--trim": _flag("then compare what is archived with the items table, and delete it there"),
+    "--yes -y": _flag("trim without asking; a script never asks"),
+    "--dry-run": _flag("print the plan and its cost, write nothing"),
+}
+RUNNING: Options = {
+    "--max-read-units": _value("N", "read units a second that the whole job keeps to", type=positive_rate),
+    "--eventual": _flag("read eventually consistent: half the cost; for ranges long released"),
+    "--report": _value("FILE", "write the report there too, as JSON", type=place_name),
+    "--json": _flag("print the report as JSON, for programs"),
+    "--wide": _flag("cut nothing in the table, however wide it is"),
+    "--quiet": _flag("no progress and no table, errors only"),
+}
+PARTS: Options = {
+    "--rows-per-part": _value("N", "rows of one part (%(default)s)", type=positive, default=ROWS_PER_PART),
+    **RUNNING,
+}
+FROM = "source (a pair of tables, an export or an archive)"
+
+
+@dataclass(frozen=True, slots=True)
+class JobCommandLine:
+    """What one job takes: what it is for, an example, and its options in groups."""
+
+    summary: str
+    example: str
+    groups: Mapping[str, Options]
+
+
+COMMAND_LINES = {
+    "backfill": JobCommandLine(
+        "Replay ordered ranges of queues into files, tables or a sink.",
+        "stream-sort backfill --stack orders --queue ada --sink jsonl --out history",
+        {
+            FROM: SOURCE,
+            "range (everything that is released when left out)": RANGE,
+            "sink": SINK,
+            "job": BACKFILL,
+            "running": PARTS,
+        },
+    ),
+    "audit": JobCommandLine(
+        "Check that every queue is complete: nothing missing, nothing twice, nothing stuck.",
+        "stream-sort audit --stack orders --detail gaps",
+        {FROM: SOURCE, "running": RUNNING, "audit": AUDIT},
+    ),
+    "archive": JobCommandLine(
+        "Write what is released and everywhere consumed to ordered Parquet segments.",
+        "stream-sort archive --stack orders --archive archived --dry-run",
+        {"tables": PLACE, "archive": ARCHIVE, "running": PARTS},
+    ),
+}
+
+
+class JobParser(argparse.ArgumentParser):
+    """A job's command line; what is wrong with the options is raised as a SettingsError."""
+
+    def __init__(self, job: str) -> None:
+        line = COMMAND_LINES[job]
+        example = f"Example: {line.example}"
+        super().__init__(prog=f"stream-sort {job}", description=line.summary, epilog=example, allow_abbrev=False)
+        for title, options in line.groups.items():
+            group = self.add_argument_group(title)
+            for names, how in options.items():
+                group.add_argument(*names.split(), **how)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read the options; one that is mistyped is told before those that are missing for it."""
+        known = self._option_string_actions
+        for word in sys.argv[1:] if args is None else args:
+            name = word.partition("=")[0]
+            if name.startswith("--") and name != "--" and name not in known:
+                close = get_close_matches(name, known, n=1)
+                if close:
+                    raise SettingsError(f"no such option: {name}; did you mean {close[0]}? See {self.prog} --help")
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of leaving the process."""
+        raise SettingsError(f"{message}; see {self.prog} --help")

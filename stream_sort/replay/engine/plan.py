@@ -1,4 +1,7 @@
-"""What a job has set out to do: fixed once, kept beside its progress, so that whoever resumes does the same. Pure."""
+"""What a job has set out to do: fixed once, kept beside its progress, so that whoever resumes does the same.
+
+And what reading it will cost. Knows no job.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from stream_sort.replay.ranges import Part, Range, range_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from stream_sort.replay.origins.access import TableAccess
+
 VERSION = 1
+UNIT_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +135,23 @@ def whole_queues(ranges: Iterable[Range], rows_per_part: int) -> list[Part]:
         room -= rows
     packed.sort(key=lambda one: -one[0])
     return [Part(number, tuple(together)) for number, (_, together) in enumerate(packed)]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEstimate:
+    """Read units, and the average size of an item that they were estimated with; None where nobody knows it."""
+
+    item_bytes: float | None
+    read_units: float | None
+
+
+def estimate(access: TableAccess, ranges: Iterable[Range], *, consistent: bool) -> ReadEstimate:
+    """Estimate by what DynamoDB says of the table's size, which it renews every six hours; read no item."""
+    told = access.described()
+    count, size = told.get("ItemCount") or 0, told.get("TableSizeBytes") or 0
+    if not count or not size:
+        return ReadEstimate(None, None)
+    lengths = [len(one) for one in ranges]
+    # Query bills the bytes of a page together, not each item by itself, and at least one unit for each range.
+    units = max(sum(lengths) * (size / count) / UNIT_BYTES, float(len(lengths)))
+    return ReadEstimate(size / count, units if consistent else units / 2)

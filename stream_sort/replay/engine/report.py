@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import SettingsError, shown
 from stream_sort.formats.columns import PIPE_WIDTH, Column, cut_end, fit, text_width
 from stream_sort.formats.terminal_text import visible, visible_json
 from stream_sort.replay.files.storage import Storage
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 MOST_QUEUES = 30
 WIDEST = 48
 MOST_PROBLEMS = 5
+# Notes of one kind that are said.
+SOME = 5
 BETWEEN = 2
 # As wide as a table may be with --wide.
 WHOLE = 1_000_000
@@ -29,16 +28,23 @@ WHOLE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """The outcome of a job. `queues` are rows by column name, worst first; `facts` stand in the JSON only."""
+    """The outcome of a job. `queues` are rows by column name, worst first; `facts` stand in the JSON only.
+
+    `complete` is None where nothing was to be done. `head` is said before the totals. `wire` is the JSON of a job
+    whose users know another form; `worst` is said of the worst queue where people get no more than a line.
+    """
 
     job: str
-    complete: bool
+    complete: bool | None
     columns: tuple[str, ...]
     queues: Sequence[Mapping[str, Any]]
     totals: Mapping[str, Any]
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    head: tuple[str, ...] = ()
+    wire: Mapping[str, Any] | None = None
+    worst: str = ""
 
     def text(self, width: int = PIPE_WIDTH, most: int = MOST_QUEUES) -> str:
         """Return the report for people: the worst queues as a table that wide at most, totals, notes, the verdict."""
@@ -47,23 +53,13 @@ class JobReport:
             lines.append(f"and {len(self.queues) - most:,} more")
         lines += self._clipped_problems(most)
         told = ", ".join(f"{name.replace('_', ' ')} {shown_cell(value)}" for name, value in self.totals.items())
-        lines += ["", told, *map(visible, self.notes)]
-        lines.append(f"{self.job}: {self._verdict()}")
+        lines += ["", *map(visible, self.head), told, *map(visible, self.notes), *self._verdict()]
         return "\n".join(lines).lstrip("\n") + "\n"
-
-    def _clipped_problems(self, most: int) -> list[str]:
-        """Return the problems that their cells cut short, whole: they end with what to do."""
-        told = ((row["queue"], row.get("problem") or "") for row in self.queues[:most])
-        long = [f"queue {queue!r}: {problem}" for queue, problem in told if len(problem) > WIDEST]
-        return ["", *map(visible, long[:MOST_PROBLEMS])] if long else []
-
-    def _verdict(self) -> str:
-        if self.facts.get("dry_run"):
-            return "a run would " + ("be complete, as far as is known now" if self.complete else "NOT be complete")
-        return f"{'complete' if self.complete else 'NOT complete'} ({self.seconds:.1f} s)"
 
     def document(self) -> dict[str, Any]:
         """Return the report for programs, every queue in it."""
+        if self.wire is not None:
+            return {"job": self.job, **self.wire}
         return {
             "job": self.job,
             "complete": self.complete,
@@ -74,62 +70,41 @@ class JobReport:
             "queues": [dict(row) for row in self.queues],
         }
 
-    def write(self, path: str, source: InAws) -> None:
-        """Write the JSON to a file, on this machine or on S3, whole or not at all."""
-        write_report(self.document(), path, source)
+    def shown(self, given: argparse.Namespace) -> str:
+        """Return the report as it is printed: as text, or as JSON that a terminal may show."""
+        if not given.json:
+            return self.text(_width_of(given))
+        text = json.dumps(self.document(), indent=2, ensure_ascii=False)
+        return "\n".join(map(visible_json, text.split("\n"))) + "\n"
+
+    def write(self, path: str, given: argparse.Namespace) -> None:
+        """Write the JSON to a file, whole or not at all; S3 is reached as the job's source is."""
+        folder, _, name = path.rpartition("/")
+        text = json.dumps(self.document(), indent=1, ensure_ascii=False) + "\n"
+        where = folder or ("/" if path.startswith("/") else ".")
+        Storage(where, endpoint_url=given.endpoint_url, region=given.region).write(name, text.encode())
+
+    def _clipped_problems(self, most: int) -> list[str]:
+        """Return the problems that their cells cut short, whole: they end with what to do."""
+        told = ((row["queue"], row.get("problem") or "") for row in self.queues[:most])
+        long = [f"queue {queue!r}: {problem}" for queue, problem in told if len(problem) > WIDEST]
+        return ["", *map(visible, long[:MOST_PROBLEMS])] if long else []
+
+    def _verdict(self) -> list[str]:
+        if self.complete is None:
+            return []
+        if self.facts.get("dry_run"):
+            known = "a run would " + ("be complete, as far as is known now" if self.complete else "NOT be complete")
+            return [f"{self.job}: {known}"]
+        return [f"{self.job}: {'complete' if self.complete else 'NOT complete'} ({self.seconds:.1f} s)"]
 
 
-class InAws(Protocol):
-    """Whatever says where in AWS it is."""
-
-    @property
-    def region(self) -> str | None:
-        """The region, if not that of the environment."""
-
-    @property
-    def endpoint_url(self) -> str | None:
-        """The endpoint, if not AWS's own."""
+def some_of(told: Sequence[str], more: str, most: int = SOME) -> tuple[str, ...]:
+    """Return a few notes, and how many others there are: `more` says of what, with a place for the number."""
+    return (*told[:most], f"and {more.format(f'{len(told) - most:,}')}") if len(told) > most else tuple(told)
 
 
-def write_report(document: Mapping[str, Any], path: str, source: InAws) -> None:
-    """Write a report as JSON; S3 is reached as the job's source is."""
-    folder, _, name = path.rpartition("/")
-    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    where = folder or ("/" if path.startswith("/") else ".")
-    Storage(where, endpoint_url=source.endpoint_url, region=source.region).write(name, text.encode())
-
-
-def shown_json(document: Mapping[str, Any]) -> str:
-    """Return a report as JSON that a terminal may show."""
-    text = json.dumps(document, indent=2, ensure_ascii=False)
-    return "\n".join(map(visible_json, text.split("\n"))) + "\n"
-
-
-def check_report_file(path: str | None, option: str = "--report") -> None:
-    """Raise before hours of work if the report could not be written at the end."""
-    if not path or "://" in path:
-        return
-    if not is_there(path, option, _is_in_a_folder):
-        raise SettingsError(f"{option} {path}: its folder is not there, or cannot be written to")
-    if is_there(path, option, Path.is_dir):
-        raise SettingsError(f"{option} {path} is a folder; name a file")
-
-
-def _is_in_a_folder(path: Path) -> bool:
-    return os.access(path.resolve().parent, os.W_OK)
-
-
-def is_there(path: str, option: str, ask: Callable[[Path], bool]) -> bool:
-    """Return whether a path is what is asked, such as Path.is_dir; SettingsError for a name that nothing can have."""
-    try:
-        return ask(Path(path))
-    except OSError as error:
-        raise SettingsError(f"{option} {shown(path)}: {error.strerror}") from None
-    except ValueError:
-        raise SettingsError(f"{option} {shown(path)}: no file can have that name") from None
-
-
-def width_of(given: argparse.Namespace) -> int:
+def _width_of(given: argparse.Namespace) -> int:
     """Return how wide a table may be: as the terminal, 120 columns in a pipe, anything with --wide."""
     if given.wide:
         return WHOLE

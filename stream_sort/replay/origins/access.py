@@ -1,4 +1,7 @@
-"""How a job reaches the tables: plain values that go to every executor, and the clients that are made there."""
+"""How the tables are reached: plain values that go to every executor, and the clients that are made there.
+
+And whether they are what they are taken for, by their keys, before anything is read or written.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws.clients import make_client
-from stream_sort.errors import QueueNotFound, RowDamaged
+from stream_sort.errors import AccessDenied, OtherKeys, QueueNotFound, RowDamaged
 from stream_sort.model.message import KeyNames
-from stream_sort.replay.origins.table_keys import check_keys
 from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb.archive_marks import DynamoArchiveMarks
 from stream_sort.stores.dynamodb.calls import Calls
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 # A bulk job outlasts a table that throttles for a while.
 PATIENCE = 120.0
+# What is asked before anything begins is answered soon, or not at all.
+SHORT_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -75,18 +79,24 @@ class TableAccess:
             queue_key=self.queue_key,
             seq_key=self.seq_key,
             first_seq=self.first_seq,
-            client=make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url),
+            client=self.client(),
         )
+
+    def client(self) -> Any:
+        """Return a client of its own."""
+        return make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url)
 
     def pages(self, *, consistent: bool) -> RawPages:
         """Return a bulk reader with a client of its own."""
-        client = make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url)
-        return RawPages(Calls(client, PATIENCE), self.names, consistent=consistent)
+        return RawPages(Calls(self.client(), PATIENCE), self.names, consistent=consistent)
 
     def archive_marks(self, control_table: str, address: str) -> DynamoArchiveMarks:
         """Return the watermarks of the archive at an address."""
-        client = make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url)
-        return DynamoArchiveMarks(Calls(client, PATIENCE), control_table, address)
+        return DynamoArchiveMarks(Calls(self.client(), PATIENCE), control_table, address)
+
+    def described(self, patience: float = SHORT_PATIENCE) -> dict[str, Any]:
+        """Return what DynamoDB says of the items table."""
+        return _described(Calls(self.client(), patience), self.items_table)
 
     def cursors(self, selection: Selection, damaged: dict[str, StreamSortError] | None = None) -> Iterator[Cursor]:
         """Yield the cursor rows of the queues that are wanted; a queue that is named and has none is an error.
@@ -129,3 +139,38 @@ class TableAccess:
             if page.next is None:
                 break
             page = store.rows(page.next)
+
+
+def check_keys(access: TableAccess) -> None:
+    """Raise TableNotFound for a table that is not there, OtherKeys for one with other keys.
+
+    Whoever may not describe tables is taken at his word.
+    """
+    client = access.client()
+    wanted = (
+        ("items", access.items_table, [access.queue_key, access.seq_key]),
+        ("cursor", access.cursor_table, [access.queue_key]),
+    )
+    for kind, table, keys in wanted:
+        try:
+            schema = _described(Calls(client, SHORT_PATIENCE), table)["KeySchema"]
+        except AccessDenied:
+            return
+        # HASH comes before RANGE.
+        found = [key["AttributeName"] for key in sorted(schema, key=lambda key: str(key["KeyType"]))]
+        if found != keys:
+            raise OtherKeys(
+                f"the {kind} table {table} has the key {_shown(found)}; it should be {_shown(keys)}: are the tables "
+                "swapped, or is the queue key or the seq key another (--queue-key and --seq-key; queueKey and seqKey)? "
+                f"It was looked for in {client.meta.region_name} ({client.meta.endpoint_url})",
+                table=table,
+            )
+
+
+def _described(calls: Calls, table: str) -> dict[str, Any]:
+    told: dict[str, Any] = calls("describe_table", table, TableName=table).body["Table"]
+    return told
+
+
+def _shown(keys: list[str]) -> str:
+    return " and ".join(map(repr, keys))

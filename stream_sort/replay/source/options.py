@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import SettingsError, shown
 from stream_sort.replay.origins.access import TableAccess
-from stream_sort.replay.selection import Selection, moment, queue_names, seq_number
+from stream_sort.replay.selection import Selection, parse_time, queue_names, seq_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,8 +114,8 @@ def _selection(told: Mapping[str, str]) -> Selection:
         queues=queue_names(told["queues"]) if "queues" in told else None,
         from_seq=seq_number(told["fromSeq"], "fromSeq") if "fromSeq" in told else None,
         to_seq=seq_number(told["toSeq"], "toSeq") if "toSeq" in told else None,
-        since=moment(told["since"], "since") if "since" in told else None,
-        until=moment(told["until"], "until") if "until" in told else None,
+        since=parse_time(told["since"], "since") if "since" in told else None,
+        until=parse_time(told["until"], "until") if "until" in told else None,
         released=_yes(told, "released", default=True),
     )
 

@@ -12,8 +12,7 @@ from stream_sort.errors import MissingItems, SettingsError
 from stream_sort.replay.completeness import Completeness
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
-from stream_sort.replay.origins.table import TableOrigin
-from stream_sort.replay.origins.trimmed import trimmed_since
+from stream_sort.replay.origins.table import TableOrigin, trimmed_since
 from stream_sort.replay.ranges import Range, cut
 from stream_sort.replay.slots import MESSAGES, SLOTS, in_time, messages
 from stream_sort.replay.source.fields import MISFITS, Fields

@@ -19,9 +19,10 @@ from stream_sort.cli.app import app
 from stream_sort.cli.lazy_group import COMMANDS, load
 from stream_sort.formats.terminal_text import UNSAFE
 from stream_sort.model.consumption import Wake
-from stream_sort.replay.archive import options as archive
-from stream_sort.replay.audit import options as audit
-from stream_sort.replay.backfill import options as backfill
+from stream_sort.replay.archive.options import ArchiveOptions
+from stream_sort.replay.audit.options import AuditOptions
+from stream_sort.replay.backfill.options import BackfillOptions
+from stream_sort.replay.engine.options import JobParser
 from tests.properties.fuzz.target import Target
 from tests.properties.fuzz.values import HOSTILE, TEXTS
 
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
 
 JOBS = {
-    "backfill": (backfill.backfill_parser, backfill.options_of),
-    "audit": (audit.audit_parser, audit.options_of),
-    "archive": (archive.archive_parser, archive.options_of),
+    "backfill": BackfillOptions.of,
+    "audit": AuditOptions.of,
+    "archive": ArchiveOptions.of,
 }
 # These start or end processes; the words of the jobs are read below, without Spark.
 LEFT_OUT = {"demo", "local up", "local reset", "local down", *JOBS}
@@ -125,9 +126,8 @@ def job_lines(draw: DrawFn) -> list[Any]:
 def check_job_line(line: list[Any]) -> None:
     """Is a job, or refused by name; only --help ends here."""
     job, words = line
-    make_parser, options_of = JOBS[job]
     try:
-        options_of(make_parser().parse_args(words))
+        JOBS[job](JobParser(job).parse_args(words))
     except SystemExit as end:
         if end.code:
             raise

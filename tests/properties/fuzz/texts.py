@@ -25,7 +25,7 @@ from stream_sort.model.consumption import Parked, check_consumer, check_start
 from stream_sort.model.message import check_queue, is_text
 from stream_sort.model.policy import GapPolicy
 from stream_sort.model.table_names import check_table_name
-from stream_sort.replay.selection import Selection, moment, queue_names, seq_number
+from stream_sort.replay.selection import Selection, parse_time, queue_names, seq_number
 from stream_sort.replay.source.options import KNOWN, source_options
 from stream_sort.replay.source.positions import packed, unpacked
 from stream_sort.settings import PREFIX, ConsumerSettings, EnqueueSettings, Settings, SinkSettings
@@ -103,8 +103,8 @@ def check_argument(text: str) -> None:
     """Each reader of an argument takes it or refuses it by name; one that takes it tells it again."""
     for reader in (
         *(seqs_of, _beginning, check_queue, check_consumer, check_start, check_table_name, queue_names),
-        *(lambda one: moment(one, "--since"), lambda one: seq_number(one, "--from-seq")),
-        lambda one: Selection(since=moment(one, "--since")),
+        *(lambda one: parse_time(one, "--since"), lambda one: seq_number(one, "--from-seq")),
+        lambda one: Selection(since=parse_time(one, "--since")),
         lambda one: Selection(from_seq=seq_number(one, "--from-seq")),
     ):
         with suppress(StreamSortError):

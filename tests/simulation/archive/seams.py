@@ -12,7 +12,7 @@ import pytest
 from stream_sort.replay.archive import due, job, trim
 from stream_sort.replay.audit import archive as audit
 from stream_sort.replay.files import storage
-from stream_sort.replay.origins import tasks
+from stream_sort.replay.origins import origin as parts
 from stream_sort.replay.origins.archive import folders, origin
 from stream_sort.replay.origins.archive.owner import Owner
 
@@ -47,7 +47,7 @@ def installed(world: World) -> Iterator[pytest.MonkeyPatch]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job, "run_parts", run_parts)
-        patch.setattr(tasks, "run_parts", run_parts)
+        patch.setattr(parts, "run_parts", run_parts)
         patch.setattr(storage, "_place", lambda _: world.files)
         patch.setattr(Owner, "of", lambda _: OWNER)
         for module in (audit, due, folders, job, origin, trim):

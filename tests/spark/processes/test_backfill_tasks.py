@@ -14,8 +14,8 @@ from stream_sort.replay.backfill.ledger import Ledger
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.backfill.run import BackfillRun
 from stream_sort.replay.backfill.targets.files import FileWork
-from stream_sort.replay.engine.options import Source
 from stream_sort.replay.engine.plan import JobPlan
+from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.ranges import Part, Range
 from stream_sort.replay.selection import Selection

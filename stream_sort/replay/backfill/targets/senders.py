@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_sort.errors import QueueExists, SequenceConflict, SettingsError
-from stream_sort.replay.origins.table_keys import check_keys
+from stream_sort.replay.origins.access import check_keys
 from stream_sort.settings import SinkSettings
 from stream_sort.sinks.choose import SINKS, make_client, make_sink, region_of
 

@@ -78,7 +78,7 @@ class ArchiveOrigin:
     def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
         """See Origin."""
         # Spark is loaded by whoever has a session.
-        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415
+        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415
 
         readers = [(part, self.reader(part.ranges)) for part in parts]
 

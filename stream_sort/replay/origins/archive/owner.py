@@ -6,12 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from stream_sort.aws.clients import make_client
 from stream_sort.errors import ArchiveDamaged, FileMissing, SettingsError, shown
 from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.origins.access import PATIENCE
 from stream_sort.replay.origins.archive.manifest import LOST, QUEUES
-from stream_sort.stores.dynamodb.calls import Calls
 
 if TYPE_CHECKING:
     from stream_sort.replay.files.storage import Storage
@@ -32,9 +30,7 @@ class Owner:
     @classmethod
     def of(cls, access: TableAccess) -> Owner:
         """Return the items table that is there now."""
-        client = make_client(access.settings, region=access.region, endpoint_url=access.endpoint_url)
-        table = access.items_table
-        told = Calls(client, PATIENCE)("describe_table", table, TableName=table).body["Table"]
+        told = access.described(PATIENCE)
         made = told["CreationDateTime"]
         return cls(told["TableArn"], told.get("TableId") or f"made at {made.timestamp():.3f}")
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from stream_sort.replay.origins.export.manifest import DataFile
-    from stream_sort.replay.origins.origin import Work
-    from stream_sort.replay.origins.tasks import Answer
+    from stream_sort.replay.origins.origin import Answer, Work
     from stream_sort.replay.ranges import Part
 
 PLACED = (
@@ -67,7 +66,7 @@ class ExportOrigin:
 
     def ranges(self, spark: SparkSession) -> list[Range]:
         """Plan by the keys of all items: every file is read and checked; by time, from the first to the last."""
-        from stream_sort.replay.origins.tasks import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
+        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
 
         found = list(run_parts(spark, self.export.files, partial(_extents, self.export, self.keys, self.selection)))
         whole = _whole([extents for extents, _ in found])
@@ -93,7 +92,7 @@ class ExportOrigin:
     def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
         """See Origin."""
         from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
-        from stream_sort.replay.origins.tasks import run_parts, run_tasks  # noqa: PLC0415
+        from stream_sort.replay.origins.origin import run_parts, run_tasks  # noqa: PLC0415
 
         def tasks(answer: Answer) -> Any:
             return map_in_arrow(self._in_order(spark, parts), _working(spark, parts, work, answer), "nothing int").rdd
