@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stream_sort.model.message import KeyNames
-    from stream_sort.replay.selection import Selection
+    from stream_sort.replay.ranges import Selection
 
 SLOTS = pa.schema(
     [

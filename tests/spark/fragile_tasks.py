@@ -15,8 +15,7 @@ from stream_sort.replay.backfill.ledger import Ledger
 from stream_sort.replay.backfill.targets.files import FileWork
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.origin import read_parts
-from stream_sort.replay.ranges import Range, cut
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Range, Selection, cut
 from tests.replayed import slots
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from stream_sort.replay.archive.job import ArchiveOptions, archive, dry_run, mai
 from stream_sort.replay.archive.work import WriteSegments
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -16,7 +16,7 @@ from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.manifest import folder_of
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.archive.plan import SegmentPlan
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Selection
 from tests.spark.archives import archive_in, audited, files
 
 if TYPE_CHECKING:

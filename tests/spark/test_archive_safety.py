@@ -21,7 +21,7 @@ from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.archive.plan import SegmentPlan, fix
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Selection
 from tests.spark.backfills import table_options
 
 if TYPE_CHECKING:

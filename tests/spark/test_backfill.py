@@ -9,7 +9,7 @@ import pytest
 from stream_sort.errors import SettingsError
 from stream_sort.replay.backfill.job import backfill, main
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Selection
 from tests.spark.backfills import files, fill, rows, source_of, table_options
 
 if TYPE_CHECKING:

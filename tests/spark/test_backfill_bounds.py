@@ -9,7 +9,7 @@ import pytest
 from stream_sort.replay.backfill.job import backfill, main
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.engine.source import Source
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Selection
 from tests.spark.backfills import fill, rows, source_of, table_options
 from tests.spark.exports import item, make_export
 

@@ -12,7 +12,7 @@ from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Selection
 from tests.spark.backfills import files, fill, rows, source_of
 from tests.spark.exports import item, make_export
 

@@ -14,13 +14,11 @@ from stream_sort.errors import ExportDamaged, InvalidInput, ReplayFailed, Settin
 from stream_sort.model.message import KeyNames
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions
-from stream_sort.replay.backfill.slices import by_range
-from stream_sort.replay.completeness import Completeness
+from stream_sort.replay.completeness import Completeness, by_range
 from stream_sort.replay.engine.options import JobParser
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.export.origin import ExportOrigin, read_export
-from stream_sort.replay.ranges import Part, Range, cut
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Part, Range, Selection, cut
 from tests.spark.backfills import rows
 from tests.spark.exports import item, make_export
 

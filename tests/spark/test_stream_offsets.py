@@ -14,9 +14,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from stream_sort.errors import Trimmed
 from stream_sort.replay.slots import MESSAGES
+from stream_sort.replay.source.format import Reading
 from stream_sort.replay.source.options import source_options
 from stream_sort.replay.source.positions import packed, unpacked
-from stream_sort.replay.source.reading import Reading
 from stream_sort.replay.source.stream import PositionStream
 from tests.spark.reading import options_of
 

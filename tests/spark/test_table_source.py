@@ -13,9 +13,8 @@ from pyspark.sql.datasource import EqualTo
 
 from stream_sort import StreamSorter
 from stream_sort.replay.origins.access import TableAccess
-from stream_sort.replay.source.format import FilteringReader
+from stream_sort.replay.source.format import FilteringReader, Reading
 from stream_sort.replay.source.options import source_options
-from stream_sort.replay.source.reading import Reading
 from tests.spark.reading import options_of, partitions, places, reader
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.errors import ArchiveDamaged
-from stream_sort.replay.archive.unplanned import unplanned
+from stream_sort.replay.archive.work import unplanned
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.folders import Looker
 from stream_sort.replay.origins.archive.manifest import folder_of

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from stream_sort import StreamSorter
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ
-from stream_sort.replay.audit import runs as audit_runs
+from stream_sort.replay.audit import queues as audit_queues
 from stream_sort.replay.audit.findings import findings_of
-from stream_sort.replay.audit.queues import QueueAudit, queues_of
-from stream_sort.replay.audit.runs import RunCollector, joined_runs
+from stream_sort.replay.audit.queues import QueueAudit, RunCollector, joined_runs, queues_of
 from stream_sort.replay.origins.export.lines import KEYS
 
 Slot = tuple[str, int, bool, bool]
@@ -79,8 +78,8 @@ def test_a_queue_in_order_is_held_as_one_run() -> None:
 
 def test_what_does_not_get_shorter_is_not_sorted_at_every_turn(monkeypatch: Any) -> None:
     sorts = []
-    monkeypatch.setattr(audit_runs, "HELD", 10)
-    monkeypatch.setattr(audit_runs, "joined_runs", lambda batches: sorts.append(1) or joined_runs(batches))
+    monkeypatch.setattr(audit_queues, "HELD", 10)
+    monkeypatch.setattr(audit_queues, "joined_runs", lambda batches: sorts.append(1) or joined_runs(batches))
     collector = RunCollector()
     for seq in range(0, 2_000, 2):
         collector.take(batch([("a", seq, False, False)]))

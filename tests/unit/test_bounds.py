@@ -16,8 +16,7 @@ from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.engine.source import Source
 from stream_sort.replay.origins.export.order import EXAMPLES, Doubles, Singles
-from stream_sort.replay.ranges import Part, Range
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Part, Range, Selection
 
 TRIMMED = Cursor("a", position=49, first_seq=5, floor=19)
 

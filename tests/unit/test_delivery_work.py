@@ -10,8 +10,7 @@ from stream_sort.replay.backfill.ledger import Ledger, PartRecord
 from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.backfill.targets.delivery import ATTEMPTS, NOT_AT_SOURCE, DeliveryWork
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.ranges import Part, Range
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Part, Range, Selection
 from tests.replayed import Inbox, slots
 
 if TYPE_CHECKING:

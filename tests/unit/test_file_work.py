@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream_sort.replay.backfill.ledger import Ledger
-from stream_sort.replay.backfill.slices import pieces
-from stream_sort.replay.backfill.targets import writers
+from stream_sort.replay.backfill.targets import files
 from stream_sort.replay.backfill.targets.files import FileWork
+from stream_sort.replay.completeness import pieces
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.ranges import Part, Range
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Part, Range, Selection
 from tests.replayed import slots, text_of
 
 if TYPE_CHECKING:
@@ -73,9 +72,9 @@ def test_json_lines_hold_queue_seq_and_message(work: FileWork, tmp_path: Path) -
 def test_the_bytes_are_the_same_in_whatever_batches_the_slots_come(
     work: FileWork, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers, "GROUP_ROWS", 13)
-    monkeypatch.setattr(writers, "GROUP_BYTES", 300)
-    monkeypatch.setattr(writers, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(files, "GROUP_ROWS", 13)
+    monkeypatch.setattr(files, "GROUP_BYTES", 300)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 64)
     digests = set()
     for size in (1, 5, 13, 14, 1000):
         replace(work, form=form)(PART, pieces(whole(), size))
@@ -85,13 +84,13 @@ def test_the_bytes_are_the_same_in_whatever_batches_the_slots_come(
 
 
 def test_row_groups_end_by_rows_or_by_bytes(work: FileWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writers, "GROUP_ROWS", 13)
-    monkeypatch.setattr(writers, "GROUP_BYTES", 3 * len(text_of("a", 10)))
+    monkeypatch.setattr(files, "GROUP_ROWS", 13)
+    monkeypatch.setattr(files, "GROUP_BYTES", 3 * len(text_of("a", 10)))
     work(PART, whole())
     file = pq.ParquetFile(tmp_path / "out" / f"{NAME}.parquet")
     sizes = {file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)}
     assert max(sizes) == 4
-    monkeypatch.setattr(writers, "GROUP_BYTES", 10**9)
+    monkeypatch.setattr(files, "GROUP_BYTES", 10**9)
     work(PART, whole())
     file = pq.ParquetFile(tmp_path / "out" / f"{NAME}.parquet")
     assert [file.metadata.row_group(number).num_rows for number in range(3)] == [13, 13, 13]

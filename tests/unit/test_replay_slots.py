@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stream_sort.errors import StoreError
 from stream_sort.formats.json_text import dumps
 from stream_sort.model.message import KeyNames
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Selection
 from stream_sort.replay.slots import MESSAGES, SLOTS, SlotDecoder, document_of, in_time, messages
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.values import encode

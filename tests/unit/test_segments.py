@@ -17,8 +17,7 @@ from stream_sort.replay.origins.archive import segments
 from stream_sort.replay.origins.archive.manifest import DATA, MANIFEST, parse
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.archive.segments import SegmentWriter, check_bytes, read_segment, write_segment
-from stream_sort.replay.ranges import Part, Range
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Part, Range, Selection
 from stream_sort.replay.slots import SLOTS
 from tests.unit.slot_rows import START, rows_of, slots
 

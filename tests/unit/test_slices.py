@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from stream_sort.errors import StoreError
-from stream_sort.replay.backfill.slices import by_range, pieces
+from stream_sort.replay.completeness import by_range, pieces
 from stream_sort.replay.ranges import Part, Range
 from tests.replayed import slots
 

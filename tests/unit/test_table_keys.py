@@ -10,7 +10,7 @@ from stream_sort import StreamSorter
 from stream_sort.errors import OtherKeys, RowDamaged, StreamSortError, TableNotFound
 from stream_sort.replay.backfill.targets.senders import TableSender
 from stream_sort.replay.origins.access import TableAccess
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Selection
 from tests.unit.faulty import Faulty, message
 
 if TYPE_CHECKING:

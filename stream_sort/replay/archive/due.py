@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,7 +11,8 @@ from stream_sort.errors import SettingsError
 from stream_sort.model.consumption import first_checkpoint
 from stream_sort.model.message import MIN_SEQ
 from stream_sort.model.records import Cursor
-from stream_sort.replay.origins.archive.folders import AT_ONCE, Looker, with_true_end
+from stream_sort.replay.files.storage import AT_ONCE
+from stream_sort.replay.origins.archive.folders import Looker, with_true_end
 from stream_sort.replay.origins.archive.manifest import deletable, first_seq, folder_of, is_manifest
 from stream_sort.replay.origins.archive.plan import is_written
 from stream_sort.replay.origins.archive.shelf import Shelf, settled, with_data, without_plan
@@ -147,8 +147,7 @@ class Ledgers:
 
     def known_elsewhere(self, dues: Iterable[Due]) -> list[Due]:
         """Return the same; what would begin here after a trim names the archive that has the rest, if one has."""
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(self._elsewhere, dues))
+        return AT_ONCE.map(self._elsewhere, list(dues))
 
     def _elsewhere(self, due: Due) -> Due:
         would_begin = due.mark is None and due.after == due.began and len(due.range) > 0
@@ -163,8 +162,7 @@ class Ledgers:
     def _some(self, cursors: Sequence[Cursor], consumers: Sequence[Subscription]) -> Iterator[Due]:
         queues = [cursor.queue for cursor in cursors]
         marks = self.marks.archived(queues)
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            shelves = list(pool.map(lambda cursor: self._shelf(cursor, marks.get(cursor.queue)), cursors))
+        shelves = AT_ONCE.map(lambda cursor: self._shelf(cursor, marks.get(cursor.queue)), cursors)
         found = {consumer.name: self.control.readable_checkpoints(consumer.name, queues) for consumer in consumers}
         unread = {queue: str(error) for one in found.values() for queue, error in one.damaged.items()}
         for cursor, shelf in zip(cursors, shelves, strict=True):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,13 +18,12 @@ from stream_sort.replay.archive.due import Due
 from stream_sort.replay.archive.options import ArchiveOptions
 from stream_sort.replay.archive.report import Accounts, planned
 from stream_sort.replay.archive.trim import TrimBounds, TrimmedQueue, TrimQueues
-from stream_sort.replay.archive.unplanned import unplanned
-from stream_sort.replay.archive.work import WriteSegments
+from stream_sort.replay.archive.work import WriteSegments, unplanned
 from stream_sort.replay.engine.command import ask_first, check_report_file, deliver, run_main
 from stream_sort.replay.engine.plan import estimate
 from stream_sort.replay.engine.progress import JobProgress
 from stream_sort.replay.engine.source import check_writable, job_rate
-from stream_sort.replay.origins.archive.folders import AT_ONCE
+from stream_sort.replay.files.storage import AT_ONCE
 from stream_sort.replay.origins.archive.owner import Owner
 from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, is_written, mark_finished
 from stream_sort.replay.origins.origin import run_parts
@@ -130,8 +128,7 @@ class _Run:
     def _marked(self, dues: list[Due]) -> list[Due]:
         """Return how queues stand once finished plans have their marks, and whatever is archived has a watermark."""
         wanting = [due for due in dues if due.shelf.unmarked or due.lacks_watermark]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            again = {due.queue: due for due in pool.map(self._mark, wanting)}
+        again = {due.queue: due for due in AT_ONCE.map(self._mark, wanting)}
         return [again.get(due.queue, due) for due in dues]
 
     def _mark(self, due: Due) -> Due:
@@ -147,9 +144,8 @@ class _Run:
 
     def _write_plans(self, ranges: Iterable[Range], progress: JobProgress) -> list[SegmentPlan]:
         """Write the segments of the plan that counts in each queue; those that an earlier run has finished are done."""
-        steps = (self.accounts.queues[one.queue].due.step(one) for one in ranges)
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = [one for one in pool.map(self._fix, steps) if one is not None]
+        steps = [self.accounts.queues[one.queue].due.step(one) for one in ranges]
+        found = [one for one in AT_ONCE.map(self._fix, steps) if one is not None]
         plans = {plan.queue: plan for plan, _ in found}
         missing = {plan.queue: set(segments) for plan, segments in found}
         self.accounts.resumed += sum(len(plan.ends) - len(segments) for plan, segments in found)
@@ -189,8 +185,7 @@ class _Run:
 
     def _finish(self, plans: Iterable[SegmentPlan]) -> None:
         """Mark plans as finished whose segments are all there, and move their watermarks."""
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(self._move_watermark, (one for one in plans if not self.accounts.queues[one.queue].problem)))
+        AT_ONCE.map(self._move_watermark, [one for one in plans if not self.accounts.queues[one.queue].problem])
 
     def _move_watermark(self, plan: SegmentPlan) -> None:
         """Mark a plan as finished and move its watermark, unless somebody else has moved it as far meanwhile."""

@@ -11,7 +11,7 @@ from stream_sort.replay.engine.options import SEGMENT_ROWS, TABLES
 from stream_sort.replay.engine.source import missing_table
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.access import TableAccess
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Selection
 
 if TYPE_CHECKING:
     import argparse

@@ -5,7 +5,6 @@ A late message may come when its slot is archived already: it stays, unless the 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,8 @@ import pyarrow.compute as pc
 from stream_sort.errors import NotConsumed, RowDamaged, StreamSortError
 from stream_sort.model.message import same_value
 from stream_sort.replay.archive.work import HOPELESS
+from stream_sort.replay.files.storage import AT_ONCE
 from stream_sort.replay.origins.archive.difference import first_difference
-from stream_sort.replay.origins.archive.folders import AT_ONCE
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.table import TableOrigin
 from stream_sort.replay.ranges import Range, joined
@@ -164,8 +163,7 @@ class TrimBounds:
     def of(self, archived: Iterable[tuple[Cursor, Range]]) -> list[Bound]:
         """Return what is to be deleted of queues of which ranges are archived, and consumed by all."""
         consumers = [consumer.name for consumer in self.control.consumers()]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(lambda one: self._tried(one[0], one[1], consumers), archived))
+        return AT_ONCE.map(lambda one: self._tried(*one, consumers), list(archived))
 
     def _tried(self, cursor: Cursor, archived: Range, consumers: list[str]) -> Bound:
         try:

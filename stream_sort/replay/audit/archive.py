@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -13,9 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput, shown
-from stream_sort.replay.audit.runs import RUNS, RunCollector
+from stream_sort.replay.audit.queues import RUNS, RunCollector
 from stream_sort.replay.files.paths import decode_queue
-from stream_sort.replay.origins.archive.folders import AT_ONCE, STRAY, folders
+from stream_sort.replay.files.storage import AT_ONCE
+from stream_sort.replay.origins.archive.folders import STRAY, folders
 from stream_sort.replay.origins.archive.manifest import (
     LOST,
     QUEUES,
@@ -23,11 +23,12 @@ from stream_sort.replay.origins.archive.manifest import (
     Manifest,
     check_end,
     folder_of,
-    parse,
+    stored_manifest,
 )
 from stream_sort.replay.origins.archive.segments import read_segment
 from stream_sort.replay.origins.archive.shelf import SOME, unfinished_notes
 from stream_sort.replay.origins.export.order import Doubles
+from stream_sort.replay.origins.origin import run_parts
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ class ArchiveSurvey:
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """Yield the runs of all segments that can be trusted."""
-        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
-
         self._load()
         storage = self._storage
         parts = list(_packed(self._manifests, spark.sparkContext.defaultParallelism))
@@ -92,8 +91,6 @@ class ArchiveSurvey:
 
     def conflicts(self, spark: SparkSession, queues: Iterable[str]) -> Doubles:
         """Return what two segments of these queues hold in two versions."""
-        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415  # as above
-
         wanted = set(queues)
         of_queues = groupby((one for one in self._manifests if one.queue in wanted), key=lambda one: one.queue)
         pairs = [pair for _, held in of_queues for pair in _overlapping(list(held))]
@@ -104,9 +101,8 @@ class ArchiveSurvey:
 
     def _load(self) -> None:
         places = [QUEUES] if self._queues is None else [folder_of(queue) for queue in self._queues]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            names = [name for found in pool.map(self._storage.list, places) for name in found]
-            held = list(pool.map(self._manifest, self._checked(names)))
+        names = [name for found in AT_ONCE.map(self._storage.list, places) for name in found]
+        held = AT_ONCE.map(self._manifest, list(self._checked(names)))
         manifests = sorted((one for one in held if one is not None), key=lambda one: one.range)
         self._note_short(manifests)
         self._note_below(manifests)
@@ -181,7 +177,7 @@ class ArchiveSurvey:
 
     def _manifest(self, name: str) -> Manifest | None:
         try:
-            return parse(self._storage.read(name), name, self._storage.address(name))
+            return stored_manifest(self._storage, name)
         except ArchiveDamaged as error:
             self.damaged.append(Damaged(_queue_of(name), 0, str(error)))
             return None

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_sort.replay.audit.runs import RunCollector
+from stream_sort.replay.audit.queues import RunCollector
 from stream_sort.replay.origins.export.files import read_keys
 from stream_sort.replay.origins.export.lines import KEYS
 from stream_sort.replay.origins.export.origin import ExportOrigin
-from stream_sort.replay.ranges import ROWS_PER_PART, Range, cut
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.origins.origin import map_in_arrow, run_parts, run_tasks
+from stream_sort.replay.ranges import ROWS_PER_PART, Range, Selection, cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,8 +61,6 @@ class ExportSurvey:
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """Yield the runs of all files."""
-        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
-
         export = ExportOrigin(self.storage).export
         looks = list(run_parts(spark, export.files, partial(_look, export, self.keys, self.queues)))
         scattered = frozenset[str]().union(*(look.scattered for look in looks))
@@ -80,8 +78,6 @@ class ExportSurvey:
         return origin.doubles
 
     def _exact(self, spark: SparkSession, export: Export, scattered: frozenset[str]) -> Iterator[pa.RecordBatch]:
-        from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
-        from stream_sort.replay.origins.origin import run_tasks  # noqa: PLC0415
 
         def tasks(answer: Answer) -> Any:
             files = spark.range(0, len(export.files), 1, len(export.files))

@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING
 
 from stream_sort.replay.audit.findings import AuditFinding, findings_of
 from stream_sort.replay.audit.options import AuditOptions
-from stream_sort.replay.audit.queues import QueueAudit, queues_of
+from stream_sort.replay.audit.queues import QueueAudit, RunCollector, queues_of
 from stream_sort.replay.audit.report import AuditResult
-from stream_sort.replay.audit.runs import RunCollector
 from stream_sort.replay.audit.standing import StandingReader, check_queues_found
 from stream_sort.replay.engine.command import ask_first, deliver, run_main
 from stream_sort.replay.engine.options import DETAIL_FORMS

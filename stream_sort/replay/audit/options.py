@@ -11,7 +11,7 @@ from stream_sort.model.message import check_queue
 from stream_sort.replay.engine.command import check_report_file, is_there
 from stream_sort.replay.engine.options import TABLES, option_name
 from stream_sort.replay.engine.source import Source, check_unused
-from stream_sort.replay.selection import seq_number
+from stream_sort.replay.ranges import seq_number
 
 if TYPE_CHECKING:
     import argparse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stream_sort.errors import StreamSortError
 from stream_sort.replay.origins.archive.owner import Owner
 from stream_sort.replay.origins.archive.shelf import SOME
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,7 +8,6 @@ suspects are looked at again, consistently.
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +17,7 @@ from stream_sort.model.records import Cursor
 from stream_sort.release.lost_cursor import find_row
 from stream_sort.replay.audit.findings import AuditFinding
 from stream_sort.replay.audit.queues import QueueAudit
+from stream_sort.replay.files.storage import AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from stream_sort.ports import ControlStore
     from stream_sort.sorter import Sorter
 
-Given = TypeVar("Given")
 Answer = TypeVar("Answer")
-AT_ONCE = 16
 # A writer that has stored its message moves the cursor within that time, unless it has died.
 GRACE = 2.0
 
@@ -73,7 +71,7 @@ class StandingReader:
 
     def repair(self, stuck: Sequence[QueueAudit]) -> dict[str, str]:
         """Advance queues; says what could not be done, by queue."""
-        problems = _each(self._advance, stuck)
+        problems = AT_ONCE.map(self._advance, stuck)
         return {audit.queue: problem for audit, problem in zip(stuck, problems, strict=True) if problem}
 
     def _look_again(self, queues: Mapping[str, QueueAudit]) -> None:
@@ -149,11 +147,6 @@ class StandingReader:
         return answer is not False
 
 
-def _each(work: Callable[[Given], Answer], given: Iterable[Given]) -> list[Answer]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(work, given))
-
-
 def _tried(work: Callable[[QueueAudit], Answer], given: Iterable[QueueAudit]) -> list[Answer | None]:
     """Return the answers; an error in one queue, also one that nobody foresaw, is noted there and stops no other."""
 
@@ -167,7 +160,7 @@ def _tried(work: Callable[[QueueAudit], Answer], given: Iterable[QueueAudit]) ->
             audit.error = audit.error or str(named_error(audit.queue, error))
             return None
 
-    return _each(tried, given)
+    return AT_ONCE.map(tried, list(given))
 
 
 def _tried_if(is_so: Callable[[QueueAudit], bool], given: Iterable[QueueAudit]) -> list[QueueAudit]:

@@ -14,9 +14,10 @@ import pyarrow as pa
 from stream_sort.errors import AccessDenied, StreamSortError, named_error
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 from stream_sort.model.withdrawal import is_kept_aside
-from stream_sort.replay.audit.runs import RunCollector
+from stream_sort.replay.audit.queues import RunCollector
 from stream_sort.replay.origins.access import PATIENCE
 from stream_sort.replay.origins.export.lines import KEYS
+from stream_sort.replay.origins.origin import run_parts
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.values import int_at, is_whole, text_at
 
@@ -63,8 +64,6 @@ class TableSurvey:
 
     def runs(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """Yield the runs that each task has found, as it ends."""
-        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
-
         stretches = self._stretches(spark.sparkContext.defaultParallelism)
         for runs, no_slot, failed in run_parts(spark, stretches, self._look):
             self.no_slot.update(no_slot)

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.backfill.options import BackfillOptions
     from stream_sort.replay.backfill.tally import RangeTally
     from stream_sort.replay.engine.plan import JobPlan
-    from stream_sort.replay.ranges import Range
-    from stream_sort.replay.selection import Selection
+    from stream_sort.replay.ranges import Range, Selection
 
 MOST_NOTES = 5
 

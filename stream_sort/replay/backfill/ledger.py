@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from stream_sort.errors import StoreError, StreamSortError, shown
 from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.files.json_content import flaw, value_of
+from stream_sort.replay.files.storage import AT_ONCE
 from stream_sort.replay.ranges import is_number
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 PLAN = "plan.json"
 END = "end.json"
 RECORDS = "parts/"
-READERS = 16
 NUMBER = "[0-9]{7}|[1-9][0-9]{7,}"
 RECORD_NAME = re.compile(rf"{RECORDS}({NUMBER})(?:/({NUMBER}))?\.json")
 MOST_WATCHED = 100
@@ -121,8 +120,7 @@ class Ledger:
         last: dict[int, str] = {}
         for name in sorted(self.storage.list(RECORDS), key=_lease_of):
             last[self._number(name)] = name
-        with ThreadPoolExecutor(READERS) as readers:
-            return {record.number: record for record in readers.map(self._read, last.values())}
+        return {record.number: record for record in AT_ONCE.map(self._read, list(last.values()))}
 
     def end(self) -> dict[str, Any] | None:
         """Return what the job said at its end; None before."""

@@ -13,8 +13,7 @@ from stream_sort.replay.backfill.targets.senders import SinkSender, TableSender
 from stream_sort.replay.engine.options import BATCH_SIZE, DELIVERING_SINKS, FILE_SINKS, ON_GAP, option_name
 from stream_sort.replay.engine.source import Source, check_unused, selection_of
 from stream_sort.replay.origins.access import TableAccess
-from stream_sort.replay.ranges import ROWS_PER_PART
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import ROWS_PER_PART, Selection
 from stream_sort.settings import Settings
 
 if TYPE_CHECKING:

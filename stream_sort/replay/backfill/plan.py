@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import InvalidInput, SettingsError
 from stream_sort.replay.backfill.bounds import ended_before
-from stream_sort.replay.backfill.ledger import READERS, PartRecord
 from stream_sort.replay.backfill.options import QUEUES_TOGETHER
 from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.backfill.targets.files import file_name
 from stream_sort.replay.engine.plan import JobPlan, whole_queues
+from stream_sort.replay.files.storage import AT_ONCE
 from stream_sort.replay.ranges import Part, Range, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stream_sort.replay.backfill.ledger import Ledger
+    from stream_sort.replay.backfill.ledger import Ledger, PartRecord
     from stream_sort.replay.backfill.options import BackfillOptions
 
 
@@ -97,9 +96,8 @@ def _spoiled(options: BackfillOptions, records: dict[int, PartRecord]) -> set[in
         name = file_name(record.number, options.sink.form)
         return name in there and options.out.size(name) == record.size
 
-    with ThreadPoolExecutor(READERS) as readers:
-        whole = {record.number for record, found in zip(ended, readers.map(is_there, ended), strict=True) if found}
-    return set(records) - whole
+    found = AT_ONCE.map(is_there, ended)
+    return set(records) - {record.number for record, there in zip(ended, found, strict=True) if there}
 
 
 def _is_holed(options: BackfillOptions, record: PartRecord) -> bool:

@@ -24,7 +24,7 @@ from stream_sort.replay.engine.source import check_writable, job_rate
 from stream_sort.replay.origins.access import check_keys
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.table import TableOrigin
-from stream_sort.replay.selection import clipped
+from stream_sort.replay.ranges import clipped
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -16,7 +16,7 @@ from stream_sort.replay.origins.access import TableAccess
 from stream_sort.replay.origins.archive.manifest import QUEUES
 from stream_sort.replay.origins.archive.owner import NAME
 from stream_sort.replay.origins.rate import Rate, RateKeeper
-from stream_sort.replay.selection import Selection, parse_time, seq_number
+from stream_sort.replay.ranges import Selection, parse_time, seq_number
 from stream_sort.settings import PREFIX
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ PASSING = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, err
 
 
 class LocalFiles:
-    """Place in a directory: a file is written elsewhere and then moved or linked, so it is never seen in part."""
+    """Files in a directory: a file is written elsewhere and then moved or linked, so it is never seen in part."""
 
     def __init__(self, root: str) -> None:
         try:
@@ -34,17 +34,17 @@ class LocalFiles:
             raise StoreMisconfigured(f"{root}: {error}; give the whole path") from None
 
     def read(self, name: str) -> bytes:
-        """See Place."""
+        """See Storage."""
         with self._named(name):
             return self._path(name).read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
-        """See Place."""
+        """See Storage."""
         with self._named(name), _beside(self._path(name), content) as temporary:
             temporary.replace(self._path(name))
 
     def put_if_absent(self, name: str, content: bytes) -> bool:
-        """See Place."""
+        """See Storage."""
         with self._named(name), _beside(self._path(name), content) as temporary:
             try:
                 # A link is refused if the name is taken; a rename would replace it.
@@ -54,7 +54,7 @@ class LocalFiles:
             return True
 
     def list(self, prefix: str) -> list[str]:
-        """See Place."""
+        """See Storage."""
         top = self._root / prefix.rpartition("/")[0]
         names: list[str] = []
         with self._named(prefix):
@@ -64,7 +64,7 @@ class LocalFiles:
         return sorted(name for name in names if name.startswith(prefix))
 
     def some_name(self) -> str | None:
-        """See Place. A folder that cannot be opened, such as lost+found, is the system's."""
+        """See Storage. A folder that cannot be opened, such as lost+found, is the system's."""
         for folder, folders, files in os.walk(self._root):
             folders[:] = [name for name in folders if not name.startswith(".")]
             for file in files:
@@ -73,7 +73,7 @@ class LocalFiles:
         return None
 
     def size(self, name: str) -> int | None:
-        """See Place."""
+        """See Storage."""
         with self._named(name):
             try:
                 return self._path(name).stat().st_size
@@ -81,7 +81,7 @@ class LocalFiles:
                 return None
 
     def open(self, name: str) -> Readable:
-        """See Place."""
+        """See Storage."""
         from pyarrow import OSFile  # noqa: PLC0415  # a job says what it takes without Spark, too
 
         with self._named(name):
@@ -89,12 +89,12 @@ class LocalFiles:
         return Readable(file, partial(self._named, name))
 
     def delete(self, name: str) -> None:
-        """See Place."""
+        """See Storage."""
         with self._named(name):
             self._path(name).unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """See Place."""
+        """See Storage."""
         with self._named(""):
             for left in self._root.rglob(f"{UNFINISHED}*"):
                 left.unlink(missing_ok=True)

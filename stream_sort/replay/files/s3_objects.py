@@ -36,7 +36,7 @@ PASSING = frozenset({UNDECIDED, "SlowDown", "InternalError", "ServiceUnavailable
 
 
 class S3Objects:
-    """Place in a bucket: one PUT an object, so it is never seen in part."""
+    """Files in a bucket: one PUT an object, so it is never seen in part."""
 
     def __init__(self, bucket: str, prefix: str, endpoint_url: str | None, region: str | None) -> None:
         self._bucket = bucket
@@ -50,18 +50,18 @@ class S3Objects:
             self._client = self._session.client("s3", endpoint_url=endpoint_url, config=config)
 
     def read(self, name: str) -> bytes:
-        """See Place."""
+        """See Storage."""
         with self._named(name):
             content: bytes = self._client.get_object(**self._object(name))["Body"].read()
             return content
 
     def write(self, name: str, content: bytes) -> None:
-        """See Place."""
+        """See Storage."""
         with self._named(name):
             self._client.put_object(**self._object(name), Body=content)
 
     def put_if_absent(self, name: str, content: bytes) -> bool:
-        """See Place."""
+        """See Storage."""
         with self._named(name):
             for attempt in range(ATTEMPTS):
                 try:
@@ -77,17 +77,17 @@ class S3Objects:
         return False
 
     def list(self, prefix: str) -> list[str]:
-        """See Place."""
+        """See Storage."""
         with self._named(prefix):
             return sorted(self._names(prefix))
 
     def some_name(self) -> str | None:
-        """See Place."""
+        """See Storage."""
         with self._named(""):
             return next(self._names(""), None)
 
     def size(self, name: str) -> int | None:
-        """See Place."""
+        """See Storage."""
         with self._named(name):
             try:
                 return int(self._client.head_object(**self._object(name))["ContentLength"])
@@ -97,18 +97,18 @@ class S3Objects:
                 return None
 
     def open(self, name: str) -> Readable:
-        """See Place."""
+        """See Storage."""
         with self._named(name):
             file = self._files().open_input_file(f"{self._bucket}/{self._prefix}{name}")
         return Readable(file, partial(self._named, name))
 
     def delete(self, name: str) -> None:
-        """See Place."""
+        """See Storage."""
         with self._named(name):
             self._client.delete_object(**self._object(name))
 
     def sweep(self) -> None:
-        """See Place: what was not put whole was never there."""
+        """See Storage: what was not put whole was never there."""
 
     def _names(self, prefix: str) -> Iterator[str]:
         """Return the names that begin so, page by page; a key that ends with / is a folder's mark."""

@@ -1,6 +1,6 @@
 """Files under one address, on this machine or in S3, by name. Knows nothing of what they hold.
 
-A name is relative to the address, with `/` between its segments.
+A name is relative to the address, with `/` between its segments. LocalFiles and S3Objects keep what Storage promises.
 """
 
 from __future__ import annotations
@@ -9,49 +9,22 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from stream_sort.concurrency import InFlight
 from stream_sort.errors import InvalidInput, SettingsError, shown
 from stream_sort.replay.files.local_files import LocalFiles
 
 if TYPE_CHECKING:
     from stream_sort.replay.files.readable import Readable
+    from stream_sort.replay.files.s3_objects import S3Objects
 
+# Requests that are in flight together.
+AT_ONCE = InFlight(16)
 S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 # A driver letter or a plain path has no scheme of two letters or more.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
-
-
-class FileStore(Protocol):
-    """Where files are kept, each under its name."""
-
-    def read(self, name: str) -> bytes:
-        """Read a whole file; FileMissing if there is none."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Put a file, whole or not at all, in the place of whatever was there."""
-
-    def put_if_absent(self, name: str, content: bytes) -> bool:
-        """Put a file, whole or not at all, if there is none; whether it was put."""
-
-    def list(self, prefix: str) -> list[str]:
-        """Return the names that begin with `prefix`, at any depth, sorted; none if there is nothing there."""
-
-    def some_name(self) -> str | None:
-        """Return the name of any file, None if there is none; what a system hides in its folders does not count."""
-
-    def size(self, name: str) -> int | None:
-        """Return the bytes of a file, None if there is none."""
-
-    def open(self, name: str) -> Readable:
-        """Open a file for reading at any place; FileMissing if there is none."""
-
-    def delete(self, name: str) -> None:
-        """Remove a file; none there is no error."""
-
-    def sweep(self) -> None:
-        """Remove what writers that died left behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +114,7 @@ def _split(uri: Any) -> tuple[str, str, str]:
 
 # Clients are made once in a process; they are safe to share between threads.
 @lru_cache(maxsize=32)
-def _place(storage: Storage) -> FileStore:
+def _place(storage: Storage) -> LocalFiles | S3Objects:
     scheme, bucket, path = _split(storage.uri)
     if not scheme:
         return LocalFiles(path)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from stream_sort.errors import StreamSortError
     from stream_sort.model.records import Cursor
-    from stream_sort.replay.selection import Selection
+    from stream_sort.replay.ranges import Selection
 
 # A bulk job outlasts a table that throttles for a while.
 PATIENCE = 120.0

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark import RDD, SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from stream_sort.replay.ranges import Part, Range
 
     # Does some work, whose result or error of ours is the task's answer.
     Answer = Callable[[Callable[[], Any]], None]
+    ArrowTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
     Work = Callable[[Part, Iterator[pa.RecordBatch]], Any]
 
 POLL = 0.1
@@ -100,6 +101,25 @@ def run_tasks(spark: SparkSession, tasks: Callable[[Answer], RDD[Any]]) -> Itera
                 return job.check()
     finally:
         job.cancel()
+
+
+def map_in_arrow(frame: DataFrame, task: ArrowTask, schema: str) -> DataFrame:
+    """Run a function over the Arrow batches of a frame, as `frame.mapInArrow(task, schema)` does, without pandas too.
+
+    Spark asks for pandas there, but only because pandas UDFs are made by the same function: batches need none. Where
+    it is not installed, the same plan is made past that question.
+    """
+    from pyspark.errors import PySparkImportError  # noqa: PLC0415  # executors do without all of it
+    from pyspark.sql import DataFrame as Frame  # noqa: PLC0415
+    from pyspark.sql.udf import UserDefinedFunction  # noqa: PLC0415
+    from pyspark.util import PythonEvalType  # noqa: PLC0415
+
+    try:
+        return frame.mapInArrow(task, schema)
+    except PySparkImportError:
+        made = UserDefinedFunction(task, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+        column: Any = made(*(frame[name] for name in frame.columns))
+        return Frame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)  # noqa: FBT003, SLF001
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import InvalidInput, Trimmed
 from stream_sort.replay.origins.origin import read_parts
-from stream_sort.replay.ranges import Range
-from stream_sort.replay.selection import Selection, clipped
+from stream_sort.replay.ranges import Range, Selection, clipped
 from stream_sort.replay.slots import SlotDecoder
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.datasource import Filter
 
-    from stream_sort.replay.selection import Selection
+    from stream_sort.replay.ranges import Selection
 
 
 def pushed(filters: Sequence[Filter], selection: Selection, keys: tuple[str, str]) -> tuple[Selection, list[Filter]]:

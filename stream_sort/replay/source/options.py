@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import SettingsError, shown
 from stream_sort.replay.origins.access import TableAccess
-from stream_sort.replay.selection import Selection, parse_time, queue_names, seq_number
+from stream_sort.replay.ranges import Selection, parse_time, queue_names, seq_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
 
 from stream_sort.errors import CursorLost, SettingsError, Trimmed
-from stream_sort.replay.ranges import Range
-from stream_sort.replay.selection import clipped
+from stream_sort.replay.ranges import Range, clipped
 from stream_sort.replay.source.positions import is_initial, packed, shared_out, turn_of, unpacked
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from stream_sort.model.records import Cursor
     from stream_sort.replay.origins.access import TableAccess
-    from stream_sort.replay.source.reading import Reading
+    from stream_sort.replay.source.format import Reading
 
 
 class PositionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):

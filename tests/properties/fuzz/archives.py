@@ -24,8 +24,7 @@ from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.archive.plan import SegmentPlan, mark_finished
 from stream_sort.replay.origins.archive.segments import read_segment, write_segment
 from stream_sort.replay.origins.archive.shelf import Shelf
-from stream_sort.replay.ranges import Part, Range
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Part, Range, Selection
 from tests.properties.fuzz.target import Target
 from tests.properties.fuzz.values import TEXTS, VALUES, WHOLE, as_json, bitten, mangled
 from tests.unit.slot_rows import slots

@@ -25,7 +25,7 @@ from stream_sort.model.consumption import Parked, check_consumer, check_start
 from stream_sort.model.message import check_queue, is_text
 from stream_sort.model.policy import GapPolicy
 from stream_sort.model.table_names import check_table_name
-from stream_sort.replay.selection import Selection, parse_time, queue_names, seq_number
+from stream_sort.replay.ranges import Selection, parse_time, queue_names, seq_number
 from stream_sort.replay.source.options import KNOWN, source_options
 from stream_sort.replay.source.positions import packed, unpacked
 from stream_sort.settings import PREFIX, ConsumerSettings, EnqueueSettings, Settings, SinkSettings

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from stream_sort.replay.archive import due, job, trim
+from stream_sort import concurrency
+from stream_sort.replay.archive import job
 from stream_sort.replay.audit import archive as audit
 from stream_sort.replay.files import storage
-from stream_sort.replay.origins import origin as parts
-from stream_sort.replay.origins.archive import folders, origin
 from stream_sort.replay.origins.archive.owner import Owner
 
 if TYPE_CHECKING:
@@ -47,9 +46,8 @@ def installed(world: World) -> Iterator[pytest.MonkeyPatch]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job, "run_parts", run_parts)
-        patch.setattr(parts, "run_parts", run_parts)
+        patch.setattr(audit, "run_parts", run_parts)
         patch.setattr(storage, "_place", lambda _: world.files)
         patch.setattr(Owner, "of", lambda _: OWNER)
-        for module in (audit, due, folders, job, origin, trim):
-            patch.setattr(module, "ThreadPoolExecutor", OneThread)
+        patch.setattr(concurrency, "ThreadPoolExecutor", OneThread)
         yield patch

@@ -17,8 +17,7 @@ from stream_sort.replay.backfill.targets.files import FileWork
 from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.ranges import Part, Range
-from stream_sort.replay.selection import Selection
+from stream_sort.replay.ranges import Part, Range, Selection
 from tests.replayed import slots
 from tests.spark.backfills import files
 

@@ -23,9 +23,8 @@ from stream_sort.errors import (
 )
 from stream_sort.model.batch import Batch
 from stream_sort.replay.backfill.ledger import PartRecord
-from stream_sort.replay.backfill.slices import by_range, pieces
 from stream_sort.replay.backfill.tally import RangeTally
-from stream_sort.replay.completeness import Completeness
+from stream_sort.replay.completeness import Completeness, by_range, pieces
 from stream_sort.replay.ranges import Range
 from stream_sort.replay.slots import document_of, in_time
 
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
 
     from stream_sort.replay.backfill.ledger import Ledger
     from stream_sort.replay.backfill.targets.senders import Sender
-    from stream_sort.replay.ranges import Part
-    from stream_sort.replay.selection import Selection
+    from stream_sort.replay.ranges import Part, Selection
 
 ATTEMPTS = 5
 FIRST_PAUSE = 0.2

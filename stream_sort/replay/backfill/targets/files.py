@@ -1,32 +1,38 @@
-"""A part into one file: named by the part's number, published whole or not at all, always the same bytes."""
+"""A part into one file, Parquet or JSON lines: published whole or not at all, always with the same bytes."""
 
 from __future__ import annotations
 
+import gzip
 import mmap
 import tempfile
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any, cast
+from json.encoder import encode_basestring as quoted
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from stream_sort.errors import MissingItems
 from stream_sort.replay.backfill.ledger import PartRecord
-from stream_sort.replay.backfill.slices import by_range
 from stream_sort.replay.backfill.tally import RangeTally
-from stream_sort.replay.backfill.targets.writers import WRITERS
-from stream_sort.replay.completeness import Completeness
+from stream_sort.replay.completeness import Completeness, by_range
 from stream_sort.replay.ranges import Range
-from stream_sort.replay.slots import in_time, messages
+from stream_sort.replay.slots import MESSAGES, in_time, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
+    from collections.abc import Callable, Iterator
 
     from stream_sort.replay.backfill.ledger import Ledger
-    from stream_sort.replay.backfill.targets.writers import Writer
     from stream_sort.replay.files.storage import Storage
-    from stream_sort.replay.ranges import Part
-    from stream_sort.replay.selection import Selection
+    from stream_sort.replay.ranges import Part, Selection
+
+
+GROUP_ROWS = 50_000
+GROUP_BYTES = 64 * 1024 * 1024
+GZIP_LEVEL = 6
+BLOCK_BYTES = 1024 * 1024
 
 
 def file_name(number: int, form: str) -> str:
@@ -100,3 +106,115 @@ def _failed(part: Part, hole: MissingItems) -> RangeTally:
     missing = tuple(Range(hole.queue, gap.start - 1, gap.stop - 1) for gap in hole.missing)
     inside = (one for one in part.ranges if one.queue == hole.queue and one.after <= missing[0].after <= one.through)
     return replace(RangeTally.of(next(inside)), missing=missing, failed=str(hole))
+
+
+class Writer(Protocol):
+    """Takes messages in order; what it wrote counts once it is closed."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add messages."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+class ParquetFile:
+    """Columns queue, seq, item; zstd.
+
+    Row groups end after so many rows or bytes, whatever the batches are, and go to the file in one piece.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._writer = pq.ParquetWriter(file, MESSAGES, compression="zstd")
+        self._start_group()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """See Writer."""
+        while batch.num_rows:
+            count, size = self._fitting(batch)
+            self._group.append(batch.slice(0, count))
+            self._rows += count
+            self._bytes += size
+            batch = batch.slice(count)
+            if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+                self._end_group()
+
+    def close(self) -> None:
+        """See Writer."""
+        if self._rows:
+            self._end_group()
+        self._writer.close()
+
+    def _fitting(self, batch: pa.RecordBatch) -> tuple[int, int]:
+        """Return how many rows still go into the group, and their bytes; the one that fills it goes in."""
+        head = batch.slice(0, GROUP_ROWS - self._rows)
+        sizes = pc.cumulative_sum(pc.cast(pc.binary_length(head.column("item")), pa.int64()))
+        below: int = pc.sum(pc.less(sizes, GROUP_BYTES - self._bytes)).as_py()
+        count = min(below + 1, head.num_rows)
+        return count, sizes[count - 1].as_py()
+
+    def _start_group(self) -> None:
+        self._group: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def _end_group(self) -> None:
+        whole = pa.Table.from_batches(self._group, MESSAGES).combine_chunks()
+        self._writer.write_table(whole, row_group_size=self._rows)
+        self._start_group()
+
+
+class JsonLinesFile:
+    """One line a message: its queue, its seq and the message itself."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """See Writer."""
+        columns = (column.to_pylist() for column in batch.columns)
+        lines = (
+            f'{{"queue":{quoted(queue)},"seq":{seq},"item":{item}}}\n'
+            for queue, seq, item in zip(*columns, strict=True)
+        )
+        self._file.write("".join(lines).encode())
+
+    def close(self) -> None:
+        """See Writer."""
+
+
+class GzipLinesFile(JsonLinesFile):
+    """The same, compressed; without the time of day and a file name, which gzip would note."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._blocks = _Blocks(gzip.GzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=file, mtime=0))
+        super().__init__(cast("IO[bytes]", self._blocks))
+
+    def close(self) -> None:
+        """See Writer."""
+        self._blocks.close()
+
+
+class _Blocks:
+    """Hands bytes on in blocks of one size: how a compressor is fed may show in what it makes of it."""
+
+    def __init__(self, file: gzip.GzipFile) -> None:
+        self._file = file
+        self._held = bytearray()
+
+    def write(self, content: bytes) -> None:
+        self._held += content
+        whole = len(self._held) - len(self._held) % BLOCK_BYTES
+        for start in range(0, whole, BLOCK_BYTES):
+            self._file.write(self._held[start : start + BLOCK_BYTES])
+        del self._held[:whole]
+
+    def close(self) -> None:
+        self._file.write(self._held)
+        self._file.close()
+
+
+WRITERS: dict[str, Callable[[IO[bytes]], Writer]] = {
+    "parquet": ParquetFile,
+    "jsonl": JsonLinesFile,
+    "jsonl.gz": GzipLinesFile,
+}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
 from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.files.paths import decode_queue, encode_seq
+from stream_sort.replay.files.storage import AT_ONCE
 from stream_sort.replay.origins.archive.manifest import MANIFEST, QUEUES, deletable, first_seq, is_manifest, parse
 from stream_sort.replay.origins.archive.plan import SegmentPlan, stored_plan
 from stream_sort.replay.origins.archive.shelf import Shelf, settled, with_data
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from stream_sort.replay.origins.archive.shelf import Damage
     from stream_sort.replay.ranges import Range
 
-AT_ONCE = 16
 STRAY = "no queue's folder has such a name; move it out of the archive"
 
 
@@ -154,8 +153,7 @@ def folders(
 
     plain = {folder: Shelf.of(held) for folder, held in by_folder.items()}
     doubtful = [folder for folder, shelf in plain.items() if shelf.in_doubt() or shelf.damage() is not None]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        plain |= zip(doubtful, pool.map(judged, doubtful), strict=True)
+    plain |= zip(doubtful, AT_ONCE.map(judged, doubtful), strict=True)
     for folder, shelf in plain.items():
         names_of = {first: f"{folder}{encode_seq(first)}{MANIFEST}" for first in shelf.readable}
         ends = {names_of[first]: through for first, through in shelf.ends.items() if first in names_of}

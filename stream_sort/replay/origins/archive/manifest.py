@@ -19,7 +19,8 @@ from stream_sort.replay.ranges import Range, is_number, range_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.replay.selection import Selection
+    from stream_sort.replay.files.storage import Storage
+    from stream_sort.replay.ranges import Selection
 
 FORMAT = "stream_sort archive segment"
 VERSION = 1
@@ -141,6 +142,11 @@ def parse(content: bytes, name: str, address: str) -> Manifest:
     if not sound:
         raise ArchiveDamaged(address, f"its name, range, rows and row groups do not agree; {SEGMENT_LOST}")
     return manifest
+
+
+def stored_manifest(storage: Storage, name: str) -> Manifest:
+    """Read a manifest; FileMissing if there is none, and as `parse` for what is none."""
+    return parse(storage.read(name), name, storage.address(name))
 
 
 def check_sequence(manifests: Sequence[Manifest], address: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput
-from stream_sort.replay.origins.archive.folders import AT_ONCE, STRAY, folders
+from stream_sort.replay.files.storage import AT_ONCE
+from stream_sort.replay.origins.archive.folders import STRAY, folders
 from stream_sort.replay.origins.archive.manifest import (
     DATA,
     LOST,
@@ -21,12 +21,12 @@ from stream_sort.replay.origins.archive.manifest import (
     first_seq,
     folder_of,
     is_manifest,
-    parse,
+    stored_manifest,
 )
 from stream_sort.replay.origins.archive.segments import check_bytes, read_segment
 from stream_sort.replay.origins.archive.shelf import UNFINISHED, unfinished_notes
-from stream_sort.replay.ranges import Range, joined
-from stream_sort.replay.selection import Selection, clipped
+from stream_sort.replay.origins.origin import run_parts
+from stream_sort.replay.ranges import Range, Selection, clipped, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -77,9 +77,6 @@ class ArchiveOrigin:
 
     def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
         """See Origin."""
-        # Spark is loaded by whoever has a session.
-        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415
-
         readers = [(part, self.reader(part.ranges)) for part in parts]
 
         def task(both: tuple[Part, SegmentReader]) -> Any:
@@ -137,9 +134,8 @@ class ArchiveOrigin:
         folders = [QUEUES] if chosen is None else [folder_of(queue) for queue in sorted(chosen)]
         self.__dict__["_found_unfinished"] = set[str]()
         ends = dict[str, int]()
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            names = [name for found in pool.map(self.storage.list, folders) for name in found]
-            held = sorted(pool.map(self._manifest, self._checked(names, ends)), key=lambda one: one.range)
+        names = [name for found in AT_ONCE.map(self.storage.list, folders) for name in found]
+        held = sorted(AT_ONCE.map(self._manifest, list(self._checked(names, ends))), key=lambda one: one.range)
         by_queue = {queue: list(found) for queue, found in groupby(held, key=lambda one: one.queue)}
         for found in by_queue.values():
             check_sequence(found, self.storage.uri)
@@ -180,7 +176,7 @@ class ArchiveOrigin:
             yield from folder.manifests
 
     def _manifest(self, name: str) -> Manifest:
-        return parse(self.storage.read(name), name, self.storage.address(name))
+        return stored_manifest(self.storage, name)
 
 
 def _needed(by_queue: dict[str, list[Manifest]], wanted: Range) -> Iterator[Manifest]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stream_sort.errors import ArchiveDamaged, FileMissing
 from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.files.paths import encode_seq
-from stream_sort.replay.origins.archive.manifest import LOST, MANIFEST, PLANS, folder_of, parse, segment_name
+from stream_sort.replay.origins.archive.manifest import LOST, MANIFEST, PLANS, folder_of, segment_name, stored_manifest
 from stream_sort.replay.origins.archive.shelf import Finished
 from stream_sort.replay.ranges import Range, range_of
 
@@ -110,7 +110,7 @@ def is_written(storage: Storage, held: Range) -> bool:
     """Return whether a segment and its manifest are there, as far as names and sizes tell."""
     name = segment_name(held) + MANIFEST
     try:
-        manifest = parse(storage.read(name), name, storage.address(name))
+        manifest = stored_manifest(storage, name)
     except (FileMissing, ArchiveDamaged):
         # It is written anew.
         return False

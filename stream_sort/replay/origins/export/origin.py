@@ -16,8 +16,8 @@ from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.export.files import read_keys, read_slots
 from stream_sort.replay.origins.export.manifest import Export, open_export
 from stream_sort.replay.origins.export.order import Doubles, Places, Singles, without_doubles
-from stream_sort.replay.ranges import ROWS_PER_PART, Range, cut
-from stream_sort.replay.selection import Selection, clipped
+from stream_sort.replay.origins.origin import map_in_arrow, run_parts, run_tasks
+from stream_sort.replay.ranges import ROWS_PER_PART, Range, Selection, clipped, cut
 from stream_sort.replay.slots import in_time, messages
 
 if TYPE_CHECKING:
@@ -66,8 +66,6 @@ class ExportOrigin:
 
     def ranges(self, spark: SparkSession) -> list[Range]:
         """Plan by the keys of all items: every file is read and checked; by time, from the first to the last."""
-        from stream_sort.replay.origins.origin import run_parts  # noqa: PLC0415  # executors do not need Spark's driver side
-
         found = list(run_parts(spark, self.export.files, partial(_extents, self.export, self.keys, self.selection)))
         whole = _whole([extents for extents, _ in found])
         self._note_no_slot(no_slot for _, no_slot in found)
@@ -91,8 +89,6 @@ class ExportOrigin:
 
     def run(self, spark: SparkSession, parts: Sequence[Part], work: Work) -> Iterator[Any]:
         """See Origin."""
-        from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
-        from stream_sort.replay.origins.origin import run_parts, run_tasks  # noqa: PLC0415
 
         def tasks(answer: Answer) -> Any:
             return map_in_arrow(self._in_order(spark, parts), _working(spark, parts, work, answer), "nothing int").rdd
@@ -107,8 +103,6 @@ class ExportOrigin:
 
     def frame(self, spark: SparkSession, rows_per_part: int = ROWS_PER_PART) -> DataFrame:
         """Return the messages in order (queue, seq, item), a partition a part; two that differ in one place raise."""
-        from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
-
         parts = cut(self.ranges(spark), rows_per_part)
         if not parts:
             return spark.createDataFrame([], MESSAGES)
@@ -121,8 +115,6 @@ class ExportOrigin:
 
     def _in_order(self, spark: SparkSession, parts: Sequence[Part]) -> DataFrame:
         """Return all slots of the parts, each part a partition, sorted by place."""
-        from stream_sort.replay.origins.export.arrow_tasks import map_in_arrow  # noqa: PLC0415  # as above
-
         files = spark.range(0, len(self.export.files), 1, len(self.export.files))
         places = spark.sparkContext.broadcast(Places(parts))
         placed = map_in_arrow(files, partial(_placed, self.export, self.keys, places), PLACED)
