@@ -9,7 +9,7 @@ import pytest
 from stream_sort.model.records import Cursor
 from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.due import Due
-from stream_sort.replay.archive.report import Accounts, planned
+from stream_sort.replay.archive.report import Accounts
 from stream_sort.replay.engine.plan import ReadEstimate
 from stream_sort.replay.origins.archive.shelf import Shelf
 
@@ -24,7 +24,7 @@ def done(due: Due) -> JobReport:
 
 
 def asked(due: Due) -> JobReport:
-    return planned([due], {}, ReadEstimate(None, None), no_consumers=False)
+    return Accounts.of([due]).report(trimmed=False, cost=ReadEstimate(None, None))
 
 
 def row(queue: str = "q", *, position: int, first_seq: int = 0, floor: int | None = None) -> Cursor:

@@ -142,7 +142,9 @@ class Ledgers:
         """Return how each queue stands, sorted by name."""
         # Whoever registers later starts where the archive or the table can still serve it.
         consumers = self.control.consumers()
-        found = (one for some in _chunks(cursors) for one in self._some(some, consumers))
+        rows = list(cursors)
+        starts = range(0, len(rows), TOGETHER)
+        found = (one for start in starts for one in self._some(rows[start : start + TOGETHER], consumers))
         return sorted(found, key=lambda one: one.queue)
 
     def known_elsewhere(self, dues: Iterable[Due]) -> list[Due]:
@@ -264,14 +266,3 @@ def _checkpoint(consumer: Subscription, row: Checkpoint | None, cursor: Cursor) 
     if row is None:
         return first_checkpoint(consumer.start, cursor)
     return row.seq if row.parked is None else min(row.seq, row.parked.seq - 1)
-
-
-def _chunks(cursors: Iterable[Cursor]) -> Iterator[list[Cursor]]:
-    some: list[Cursor] = []
-    for cursor in cursors:
-        some.append(cursor)
-        if len(some) == TOGETHER:
-            yield some
-            some = []
-    if some:
-        yield some

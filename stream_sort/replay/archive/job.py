@@ -7,7 +7,6 @@ moves. A run that dies anywhere leaves a plan from which the next one writes the
 from __future__ import annotations
 
 import time
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from stream_sort.errors import ArchiveDamaged, StreamSortError
 from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.due import Due
 from stream_sort.replay.archive.options import ArchiveOptions
-from stream_sort.replay.archive.report import Accounts, planned
+from stream_sort.replay.archive.report import Accounts
 from stream_sort.replay.archive.trim import TrimBounds, TrimmedQueue, TrimQueues
 from stream_sort.replay.archive.work import WriteSegments, unplanned
 from stream_sort.replay.engine.command import ask_first, check_report_file, deliver, run_main
@@ -61,16 +60,18 @@ def dry_run(options: ArchiveOptions) -> JobReport:
     Owner.of(options.access).check(options.storage)
     ledgers = options.ledgers()
     dues = _dues(options, ledgers)
+    accounts = Accounts.of(dues, no_consumers=not ledgers.control.consumers())
     plans = [SegmentPlan.of(due.range, options.segment_rows) for due in _worthwhile(dues, options)]
-    segments = [held for plan in plans for held in plan.segments]
-    cost = estimate(options.access, segments, consistent=options.consistent)
-    trimmed = None
+    for plan in plans:
+        accounts.queues[plan.queue].rows = plan.through - plan.after
+        accounts.queues[plan.queue].segments = len(plan.ends)
     if options.trim:
         through = {due.queue: due.after for due in dues} | {plan.queue: plan.through for plan in plans}
-        bounds = TrimBounds(options.access, ledgers.control).of(_deletable(dues, through))
-        trimmed = {bound.queue: bound.slots for bound in bounds}
-    counts = Counter(held.queue for held in segments)
-    return planned(dues, counts, cost, trimmed, no_consumers=not ledgers.control.consumers())
+        for bound in TrimBounds(options.access, ledgers.control).of(_deletable(dues, through)):
+            accounts.queues[bound.queue].trimmed = bound.slots
+    segments = [held for plan in plans for held in plan.segments]
+    cost = estimate(options.access, segments, consistent=options.consistent)
+    return accounts.report(trimmed=options.trim, cost=cost)
 
 
 class _Run:
@@ -85,9 +86,8 @@ class _Run:
         self._ledgers: Ledgers = options.ledgers()
         self._bounds = TrimBounds(options.access, self._ledgers.control) if options.trim else None
         self._dues = self._marked(_dues(options, self._ledgers))
-        self.accounts = Accounts.of(self._dues)
+        self.accounts = Accounts.of(self._dues, no_consumers=not self._ledgers.control.consumers())
         self.accounts.resumed = sum(due.unmarked_segments for due in self._dues)
-        self.accounts.no_consumers = not self._ledgers.control.consumers()
         self._rate = job_rate(options.max_read_units, spark)
         origin = TableOrigin(options.access, consistent=options.consistent, rate=self._rate)
         self._task = WriteSegments(origin, options.storage)

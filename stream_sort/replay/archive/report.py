@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.replay.engine.report import SOME, JobReport, some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from stream_sort.replay.archive.due import Due
     from stream_sort.replay.archive.trim import TrimmedQueue
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from stream_sort.replay.engine.plan import ReadEstimate
 
 COLUMNS = ("queue", "rows", "tombstones", "segments", "bytes", "archived_through", "position", "held_by", "problem")
+DRY_COLUMNS = tuple(name for name in COLUMNS if name not in {"tombstones", "bytes"})
+COUNTS = ("rows", "tombstones", "segments", "bytes")
+NOTHING_WRITTEN = "dry run: no message was read, nothing written"
 NO_CONSUMERS = "no consumer is registered in the control table: all that is released counts as consumed"
 
 
@@ -47,12 +50,13 @@ class Account:
         self.segments += 1
         self.size += written.size
 
-    def row(self, *, trimmed: bool) -> dict[str, Any]:
+    def row(self, columns: Iterable[str]) -> dict[str, Any]:
         """Return the queue's row in the report."""
         through = _held_through(self.due, self.through)
         values = (self.due.queue, self.rows, self.tombstones, self.segments, self.size, through)
         row = dict(zip(COLUMNS, (*values, self.due.position, self.due.held_by, self.problem), strict=True))
-        return row | ({"trimmed": self.trimmed} if trimmed else {})
+        row["trimmed"] = self.trimmed
+        return {name: row[name] for name in columns}
 
 
 @dataclass(slots=True)
@@ -64,9 +68,9 @@ class Accounts:
     no_consumers: bool = False
 
     @classmethod
-    def of(cls, dues: Iterable[Due]) -> Accounts:
+    def of(cls, dues: Iterable[Due], *, no_consumers: bool = False) -> Accounts:
         """Return the accounts of queues of which nothing is done yet."""
-        return cls({due.queue: Account(due) for due in dues})
+        return cls({due.queue: Account(due) for due in dues}, no_consumers=no_consumers)
 
     def take_trimmed(self, trimmed: TrimmedQueue) -> None:
         """Count what was deleted."""
@@ -75,26 +79,28 @@ class Accounts:
         account.kept.update(trimmed.kept)
         account.problem = account.problem or trimmed.problem
 
-    def report(self, seconds: float, *, trimmed: bool) -> JobReport:
-        """Return the report of a run, queues with problems first, then the largest."""
+    def report(self, seconds: float = 0.0, *, trimmed: bool, cost: ReadEstimate | None = None) -> JobReport:
+        """Return the report of a run, queues with problems first, then the largest; of a dry run, with its cost."""
+        columns = (COLUMNS if cost is None else DRY_COLUMNS) + (("trimmed",) if trimmed else ())
         accounts = sorted(self.queues.values(), key=lambda one: (not one.problem, -one.rows, one.due.queue))
-        totals: dict[str, Any] = {"queues": len(accounts)}
-        totals |= {name: sum(getattr(one, name) for one in accounts) for name in ("rows", "tombstones", "segments")}
-        totals |= {"bytes": sum(one.size for one in accounts), "resumed_segments": self.resumed}
+        rows = [one.row(columns) for one in accounts]
+        totals: dict[str, Any] = {"queues": len(rows)}
+        totals |= {name: sum(row[name] for row in rows) for name in COUNTS if name in columns}
+        totals |= {"resumed_segments": self.resumed} if cost is None else {}
         totals |= {"trimmed": sum(one.trimmed for one in accounts)} if trimmed else {}
+        if cost is not None:
+            totals["read_units"] = None if cost.read_units is None else round(cost.read_units, 1)
+        notes = ((NO_CONSUMERS,) if self.no_consumers else ()) + self._kept() + _trimmed_before(self.queues.values())
         return JobReport(
             "archive",
             complete=not any(one.problem for one in accounts),
-            columns=COLUMNS + (("trimmed",) if trimmed else ()),
-            queues=[one.row(trimmed=trimmed) for one in accounts],
+            columns=columns,
+            queues=rows,
             totals=totals,
             seconds=seconds,
-            notes=((NO_CONSUMERS,) if self.no_consumers else ()) + self._kept() + self._trimmed_before(),
+            notes=notes if cost is None else (NOTHING_WRITTEN, *notes),
+            facts={} if cost is None else {"dry_run": True},
         )
-
-    def _trimmed_before(self) -> tuple[str, ...]:
-        through = {one.due.queue: one.through for one in self.queues.values()}
-        return _trimmed_before((one.due for one in self.queues.values()), through)
 
     def _kept(self) -> tuple[str, ...]:
         """Return what a trim has left in the table for its late messages' sake."""
@@ -108,53 +114,15 @@ class Accounts:
         return (f"kept: {len(places):,} slots, whose late messages came after they were archived: {told}{more}",)
 
 
-def planned(
-    dues: Iterable[Due],
-    segments: Mapping[str, int],
-    cost: ReadEstimate,
-    trimmed: Mapping[str, int] | None = None,
-    *,
-    no_consumers: bool,
-) -> JobReport:
-    """Return the report of a run that was not made; `trimmed` is how many slots it would delete, if it would."""
-    dues = list(dues)
-    rows = [
-        {
-            "queue": due.queue,
-            "rows": len(due.range) if due.queue in segments else 0,
-            "segments": segments.get(due.queue, 0),
-            "archived_through": _held_through(due, due.after),
-            "position": due.position,
-            "held_by": due.held_by,
-            "problem": due.problem,
-            **({} if trimmed is None else {"trimmed": trimmed.get(due.queue, 0)}),
-        }
-        for due in dues
-    ]
-    trims = () if trimmed is None else ("trimmed",)
-    totals: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ("rows", "segments", *trims)}
-    units = None if cost.read_units is None else round(cost.read_units, 1)
-    notes = ((NO_CONSUMERS,) if no_consumers else ()) + _trimmed_before(dues, {due.queue: due.after for due in dues})
-    return JobReport(
-        "archive",
-        complete=not any(row["problem"] for row in rows),
-        columns=("queue", "rows", "segments", "archived_through", "position", "held_by", "problem", *trims),
-        queues=sorted(rows, key=lambda row: (not row["problem"], -row["rows"], row["queue"])),
-        totals={"queues": len(rows), **totals, "read_units": units},
-        notes=("dry run: no message was read, nothing written", *notes),
-        facts={"dry_run": True},
-    )
-
-
 def _held_through(due: Due, through: int) -> int | None:
     """Return how far the archive goes; None if it holds nothing: where it will begin is not what it holds."""
     return through if through > due.began else None
 
 
-def _trimmed_before(dues: Iterable[Due], through: Mapping[str, int]) -> tuple[str, ...]:
-    """Return what is in no segment because it was trimmed before it could be archived; a queue's problem says more."""
-    gone = [(due, range(due.cursor.first_seq, min(due.began, due.cursor.start) + 1)) for due in dues]
-    told = [_gone(due, seqs, through[due.queue]) for due, seqs in gone if seqs and not due.problem]
+def _trimmed_before(accounts: Iterable[Account]) -> tuple[str, ...]:
+    """Return what is in no segment because it was trimmed before it could be archived; a problem says more."""
+    gone = [(one, range(one.due.cursor.first_seq, min(one.due.began, one.due.cursor.start) + 1)) for one in accounts]
+    told = [_gone(one.due, seqs, one.through) for one, seqs in gone if seqs and not one.due.problem]
     return some_of(told, "{} more queues that were trimmed before")
 
 

@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput, shown
+from stream_sort.replay.audit.promised import Promises
 from stream_sort.replay.audit.queues import RUNS, RunCollector
+from stream_sort.replay.engine.report import some_of
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.files.storage import AT_ONCE
 from stream_sort.replay.origins.archive.folders import STRAY, folders
@@ -36,11 +38,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from stream_sort.replay.audit.promised import Promise, Promises
+    from stream_sort.replay.audit.promised import Promise
     from stream_sort.replay.files.storage import Storage
 
 # Bytes of segments that one task reads, at most; less where executors would have nothing to do.
 TASK_BYTES = 64 * 1024 * 1024
+ROWLESS = "its cursor row is lost: see stream-sort recover"
+UNMARKED = "no watermark tells how far: the archive was copied or moved, or a run has died; run archive, which sets it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +56,6 @@ class Damaged:
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentsFound:
-    """What one task has found in its segments."""
-
-    runs: pa.RecordBatch
-    damaged: tuple[Damaged, ...] = ()
-
-
 class ArchiveSurvey:
     """Reads all segments of an archive, or of some of its queues. What is damaged is noted, and the rest goes on."""
 
@@ -68,7 +64,7 @@ class ArchiveSurvey:
     ) -> None:
         self._storage = storage
         self._queues = queues
-        self._promises = promises
+        self._promises = promises or Promises()
         self.damaged: list[Damaged] = []
         # Queues in which a run of archive is not finished.
         self.unfinished: list[str] = []
@@ -85,9 +81,22 @@ class ArchiveSurvey:
         self._load()
         storage = self._storage
         parts = list(_packed(self._manifests, spark.sparkContext.defaultParallelism))
-        for found in run_parts(spark, parts, lambda held: _look(storage, held)):
-            self.damaged += found.damaged
-            yield found.runs
+        for runs, damaged in run_parts(spark, parts, lambda held: _look(storage, held)):
+            self.damaged += damaged
+            yield runs
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is said of queues beside findings; a few are named."""
+        rowless, unmarked = (
+            [f"queue {queue!r} is archived, and {why}" for queue in queues]
+            for queues, why in ((self.rowless, ROWLESS), (self.unmarked, UNMARKED))
+        )
+        return (
+            *unfinished_notes(self.unfinished),
+            *some_of(rowless, "{} more queues without their cursor rows"),
+            *some_of(unmarked, "{} more queues without a watermark"),
+        )
 
     def conflicts(self, spark: SparkSession, queues: Iterable[str]) -> Doubles:
         """Return what two segments of these queues hold in two versions."""
@@ -152,13 +161,12 @@ class ArchiveSurvey:
         for queue, promise in self._promised({*held, *self.unfinished, *(self._queues or ())}).items():
             if queue not in known:
                 self.damaged += _unkept(queue, promise, held.get(queue))
-        if self._promises is not None:
-            self._note_unmarked(self._promises, {queue: end for queue, (_, end) in held.items() if queue not in known})
+        self._note_unmarked({queue: end for queue, (_, end) in held.items() if queue not in known})
 
-    def _note_unmarked(self, promises: Promises, ends: Mapping[str, int]) -> None:
+    def _note_unmarked(self, ends: Mapping[str, int]) -> None:
         """Note queues without a watermark: what is trimmed must be in the archive all the same."""
-        for queue in promises.unmarked(ends):
-            floor = promises.floors.get(queue)
+        for queue in self._promises.unmarked(ends):
+            floor = self._promises.floors.get(queue)
             if floor is None or floor <= ends[queue]:
                 self.unmarked.append(queue)
                 continue
@@ -169,8 +177,6 @@ class ArchiveSurvey:
             self.damaged.append(Damaged(queue, floor - ends[queue], told))
 
     def _promised(self, queues: Iterable[str]) -> dict[str, Promise]:
-        if self._promises is None:
-            return {}
         others = self._promises.without_rows(queues)
         self.rowless = sorted(others)
         return {**self._promises.made, **others}
@@ -213,7 +219,7 @@ def _packed(manifests: Sequence[Manifest], executors: int) -> Iterator[list[Mani
         yield held
 
 
-def _look(storage: Storage, manifests: list[Manifest]) -> SegmentsFound:
+def _look(storage: Storage, manifests: list[Manifest]) -> tuple[pa.RecordBatch, list[Damaged]]:
     found = RunCollector()
     damaged: list[Damaged] = []
     for manifest in manifests:
@@ -221,7 +227,7 @@ def _look(storage: Storage, manifests: list[Manifest]) -> SegmentsFound:
             found.take_runs(_segment_runs(storage, manifest))
         except ArchiveDamaged as error:
             damaged.append(Damaged(manifest.queue, manifest.rows, str(error)))
-    return SegmentsFound(found.runs(), tuple(damaged))
+    return found.runs(), damaged
 
 
 def _segment_runs(storage: Storage, manifest: Manifest) -> pa.RecordBatch:

@@ -143,10 +143,7 @@ class _Audit:
         from stream_sort.replay.audit.archive import ArchiveSurvey  # noqa: PLC0415  # as above
         from stream_sort.replay.audit.promised import (  # noqa: PLC0415  # as above
             promised,
-            rowless_notes,
-            unmarked_notes,
         )
-        from stream_sort.replay.origins.archive.shelf import unfinished_notes  # noqa: PLC0415  # one of three is loaded
 
         storage, named = self.options.source.storage, self.options.queues
         # Watermarks before segments: what is archived meanwhile is no finding.
@@ -156,11 +153,7 @@ class _Audit:
         doubled = [one.queue for one in queues.values() if one.duplicates]
         if doubled:
             _add_conflicts(queues, survey.conflicts(self.spark, doubled))
-        self._notes = (
-            *unfinished_notes(survey.unfinished),
-            *rowless_notes(survey.rowless),
-            *unmarked_notes(survey.unmarked),
-        )
+        self._notes = survey.notes
         # Whose a damaged file is may not be known.
         lost = {one.queue for one in survey.damaged if one.queue} | {*survey.unfinished}.intersection(named or ())
         queues |= {queue: QueueAudit(queue) for queue in lost if queue not in queues}

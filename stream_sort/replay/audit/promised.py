@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import StreamSortError
 from stream_sort.replay.origins.archive.owner import Owner
-from stream_sort.replay.origins.archive.shelf import SOME
 from stream_sort.replay.ranges import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from stream_sort.ports import CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
@@ -73,24 +72,6 @@ def promised(source: Source, storage: Storage, queues: tuple[str, ...] | None) -
     marks = access.archive_marks(source.control_table, storage.canonical)
     made = {queue: _promise(mark, starts[queue]) for queue, mark in marks.archived(list(starts)).items()}
     return Promises(made, floors, marks, access.sorter.stores.cursors, damaged)
-
-
-def rowless_notes(queues: Sequence[str]) -> tuple[str, ...]:
-    """Return what is said of queues that are archived and have no cursor row; a few are named."""
-    told = [f"queue {queue!r} is archived, and its cursor row is lost: see stream-sort recover" for queue in queues]
-    return _some(told, "without their cursor rows")
-
-
-def unmarked_notes(queues: Sequence[str]) -> tuple[str, ...]:
-    """Return what is said of queues that are archived, and no watermark tells how far; a few are named."""
-    why = "the archive was copied or moved, or a run has died; run archive, which sets it"
-    told = [f"queue {queue!r} is archived, and no watermark tells how far: {why}" for queue in queues]
-    return _some(told, "without a watermark")
-
-
-def _some(told: list[str], what: str) -> tuple[str, ...]:
-    more = len(told) - SOME
-    return (*told[:SOME], f"and {more:,} more queues {what}") if more > 0 else tuple(told)
 
 
 def _promise(mark: Archived, start: int) -> Promise:

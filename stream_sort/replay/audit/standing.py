@@ -18,6 +18,7 @@ from stream_sort.release.lost_cursor import find_row
 from stream_sort.replay.audit.findings import AuditFinding
 from stream_sort.replay.audit.queues import QueueAudit
 from stream_sort.replay.files.storage import AT_ONCE
+from stream_sort.replay.origins.access import cursor_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,13 +46,7 @@ class StandingReader:
         store = self.sorter.stores.cursors
         if queues is not None:
             return {cursor.queue: cursor for cursor in store.rows_of(queues).rows}
-        rows: dict[str, Cursor] = {}
-        page = store.rows()
-        while True:
-            rows |= {cursor.queue: cursor for cursor in page.rows}
-            if page.next is None:
-                return rows
-            page = store.rows(page.next)
+        return {cursor.queue: cursor for page in cursor_pages(store) for cursor in page.rows}
 
     def join(self, queues: dict[str, QueueAudit], cursors: Mapping[str, Cursor]) -> list[AuditFinding]:
         """Add to what is stored where the cursors were before it was looked at, and where consumers are.

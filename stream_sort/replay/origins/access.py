@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stream_sort.errors import StreamSortError
-    from stream_sort.model.records import Cursor
+    from stream_sort.model.records import Cursor, CursorPage
+    from stream_sort.ports import CursorStore
     from stream_sort.replay.ranges import Selection
 
 # A bulk job outlasts a table that throttles for a while.
@@ -130,15 +131,19 @@ class TableAccess:
         return self.sorter
 
     def _all_cursors(self, damaged: dict[str, StreamSortError] | None) -> Iterator[Cursor]:
-        store = self._checked.stores.cursors
-        page = store.rows()
-        while True:
+        for page in cursor_pages(self._checked.stores.cursors):
             if damaged is not None:
                 damaged |= page.damaged
             yield from page.whole() if damaged is None else page.rows
-            if page.next is None:
-                break
-            page = store.rows(page.next)
+
+
+def cursor_pages(store: CursorStore) -> Iterator[CursorPage]:
+    """Yield all cursor rows, page by page."""
+    page = store.rows()
+    yield page
+    while page.next is not None:
+        page = store.rows(page.next)
+        yield page
 
 
 def check_keys(access: TableAccess) -> None:

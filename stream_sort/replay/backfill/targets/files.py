@@ -8,7 +8,7 @@ import tempfile
 from contextlib import closing
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring as quoted
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -72,7 +72,7 @@ class FileWork:
         self.ledger.commit(record)
         return record
 
-    def _copy(self, wanted: Range, own: Iterator[pa.RecordBatch], writer: Writer) -> RangeTally:
+    def _copy(self, wanted: Range, own: Iterator[pa.RecordBatch], writer: ParquetFile | JsonLinesFile) -> RangeTally:
         watch = Completeness(wanted, may_have_holes=self.may_have_holes)
         rows = outside = tombstones = 0
         for batch in watch.watched(own):
@@ -108,16 +108,6 @@ def _failed(part: Part, hole: MissingItems) -> RangeTally:
     return replace(RangeTally.of(next(inside)), missing=missing, failed=str(hole))
 
 
-class Writer(Protocol):
-    """Takes messages in order; what it wrote counts once it is closed."""
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Add messages."""
-
-    def close(self) -> None:
-        """Write what is left."""
-
-
 class ParquetFile:
     """Columns queue, seq, item; zstd.
 
@@ -129,7 +119,7 @@ class ParquetFile:
         self._start_group()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """See Writer."""
+        """Add messages."""
         while batch.num_rows:
             count, size = self._fitting(batch)
             self._group.append(batch.slice(0, count))
@@ -140,7 +130,7 @@ class ParquetFile:
                 self._end_group()
 
     def close(self) -> None:
-        """See Writer."""
+        """Write what is left."""
         if self._rows:
             self._end_group()
         self._writer.close()
@@ -170,7 +160,7 @@ class JsonLinesFile:
         self._file = file
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """See Writer."""
+        """Add messages."""
         columns = (column.to_pylist() for column in batch.columns)
         lines = (
             f'{{"queue":{quoted(queue)},"seq":{seq},"item":{item}}}\n'
@@ -179,7 +169,7 @@ class JsonLinesFile:
         self._file.write("".join(lines).encode())
 
     def close(self) -> None:
-        """See Writer."""
+        """Write what is left."""
 
 
 class GzipLinesFile(JsonLinesFile):
@@ -190,7 +180,7 @@ class GzipLinesFile(JsonLinesFile):
         super().__init__(cast("IO[bytes]", self._blocks))
 
     def close(self) -> None:
-        """See Writer."""
+        """Write what is left."""
         self._blocks.close()
 
 
@@ -213,7 +203,7 @@ class _Blocks:
         self._file.close()
 
 
-WRITERS: dict[str, Callable[[IO[bytes]], Writer]] = {
+WRITERS: dict[str, Callable[[IO[bytes]], ParquetFile | JsonLinesFile]] = {
     "parquet": ParquetFile,
     "jsonl": JsonLinesFile,
     "jsonl.gz": GzipLinesFile,
