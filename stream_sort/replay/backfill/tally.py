@@ -63,19 +63,8 @@ class RangeTally:
     def wire(self) -> list[Any]:
         """Return the tally as JSON."""
         holes = [[hole.after, hole.through] for hole in self.missing]
-        counts = [self.rows, self.tombstones, self.outside]
-        return [
-            self.queue,
-            self.after,
-            self.through,
-            self.done,
-            *counts,
-            holes,
-            self.failed,
-            self.conflicts,
-            list(self.conflicting),
-            self.again,
-        ]
+        *counts, _, failed, conflicts, seqs, again = (getattr(self, name) for name in self.__dataclass_fields__)
+        return [*counts, holes, failed, conflicts, list(seqs), again]
 
     @classmethod
     def from_wire(cls, wire: list[Any]) -> RangeTally:
@@ -114,18 +103,11 @@ def added_up(tallies: Iterable[RangeTally]) -> list[RangeTally]:
 
 
 def _sum(one: RangeTally, next_one: RangeTally) -> RangeTally:
-    return replace(
-        one,
-        through=next_one.through,
-        done=next_one.done,
-        rows=one.rows + next_one.rows,
-        tombstones=one.tombstones + next_one.tombstones,
-        outside=one.outside + next_one.outside,
-        missing=one.missing + next_one.missing,
-        failed=_why(one.failed, next_one.failed),
-        conflicts=one.conflicts + next_one.conflicts,
-        conflicting=(one.conflicting + next_one.conflicting)[:MOST_CONFLICTING],
-    )
+    summed = ("rows", "tombstones", "outside", "missing", "conflicts", "conflicting")
+    sums = {name: getattr(one, name) + getattr(next_one, name) for name in summed}
+    sums["conflicting"] = sums["conflicting"][:MOST_CONFLICTING]
+    failed = _why(one.failed, next_one.failed)
+    return replace(one, through=next_one.through, done=next_one.done, failed=failed, **sums)
 
 
 def _why(one: str, other: str) -> str:

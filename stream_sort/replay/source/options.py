@@ -17,19 +17,8 @@ FAIL = "fail"
 NULL = "null"
 
 TABLE_OPTIONS = ("itemsTable", "cursorTable", "queueKey", "seqKey", "consistent", "maxReadUnits", "released")
-COMMON_OPTIONS = (
-    "region",
-    "endpointUrl",
-    "queues",
-    "fromSeq",
-    "toSeq",
-    "since",
-    "until",
-    "rowsPerPartition",
-    "mode",
-    "slots",
-    "pushFilters",
-)
+RANGE_OPTIONS = ("queues", "fromSeq", "toSeq", "since", "until")
+COMMON_OPTIONS = ("region", "endpointUrl", *RANGE_OPTIONS, "rowsPerPartition", "mode", "slots", "pushFilters")
 STREAM_OPTIONS = ("maxRowsPerBatch", "startingPosition")
 KNOWN = (*TABLE_OPTIONS, "archive", *COMMON_OPTIONS, *STREAM_OPTIONS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -114,28 +115,23 @@ class ArchiveOrigin:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to say of it beside what it holds: queues in which a run is not finished."""
-        return unfinished_notes(self._unfinished) if self._by_queue else ()
-
-    @property
-    def _unfinished(self) -> set[str]:
-        found: set[str] = self.__dict__["_found_unfinished"]
-        return found
+        by_queue, unfinished = self._loaded
+        return unfinished_notes(unfinished) if by_queue else ()
 
     @property
     def _by_queue(self) -> dict[str, list[Manifest]]:
-        known: dict[str, list[Manifest]] | None = self.__dict__.get("_known")
-        if known is None:
-            known = self._load()
-            self.__dict__["_known"] = known
-        return known
+        return self._loaded[0]
 
-    def _load(self) -> dict[str, list[Manifest]]:
+    @cached_property
+    def _loaded(self) -> tuple[dict[str, list[Manifest]], set[str]]:
+        """The manifests of each queue, and the queues in which a run is not finished."""
         chosen = self.selection.queues or self.selection.only
         folders = [QUEUES] if chosen is None else [folder_of(queue) for queue in sorted(chosen)]
-        self.__dict__["_found_unfinished"] = set[str]()
-        ends = dict[str, int]()
+        unfinished, ends = set[str](), dict[str, int]()
         names = [name for found in AT_ONCE.map(self.storage.list, folders) for name in found]
-        held = sorted(AT_ONCE.map(self._manifest, list(self._checked(names, ends))), key=lambda one: one.range)
+        held = sorted(
+            AT_ONCE.map(self._manifest, list(self._checked(names, ends, unfinished))), key=lambda one: one.range
+        )
         by_queue = {queue: list(found) for queue, found in groupby(held, key=lambda one: one.queue)}
         for found in by_queue.values():
             check_sequence(found, self.storage.uri)
@@ -143,12 +139,12 @@ class ArchiveOrigin:
             check_end(manifest, ends.get(manifest.name), self.storage.uri)
         for queue in self.selection.queues or ():
             if queue not in by_queue:
-                why = UNFINISHED if queue in self._unfinished else "check its name"
+                why = UNFINISHED if queue in unfinished else "check its name"
                 raise InvalidInput(f"queue {queue!r} has no segment in the archive {self.storage.uri}: {why}")
         if not by_queue and chosen is None:
-            why = "; ".join(unfinished_notes(self._unfinished)) or "check the address"
+            why = "; ".join(unfinished_notes(unfinished)) or "check the address"
             raise InvalidInput(f"there is no archive at {self.storage.uri}: {why}")
-        return by_queue
+        return by_queue, unfinished
 
     def _names_of(self, wanted: Range) -> list[str]:
         """Return the manifests that meet a range: names are sorted and say where each segment begins."""
@@ -157,7 +153,7 @@ class ArchiveOrigin:
         start = max(0, bisect_right(starts, wanted.after + 1) - 1)
         return names[start : bisect_right(starts, wanted.through)]
 
-    def _checked(self, names: Sequence[str], ends: dict[str, int]) -> Iterator[str]:
+    def _checked(self, names: Sequence[str], ends: dict[str, int], unfinished: set[str]) -> Iterator[str]:
         """Yield the manifests among some names, and where marks say that they end; raises at what was lost."""
         there = set(names)
         for folder in folders(names, self.storage.list, self.storage.read):
@@ -171,7 +167,7 @@ class ArchiveOrigin:
             if folder.damage is not None:
                 raise ArchiveDamaged(self.storage.address(folder.name), folder.damage.problem)
             if folder.unfinished:
-                self._unfinished.add(folder.queue)
+                unfinished.add(folder.queue)
             ends |= folder.ends
             yield from folder.manifests
 
