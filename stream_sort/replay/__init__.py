@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stream_sort.replay.origins.rate import RateKeeper
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from stream_sort.model.message import KeyNames
+    from stream_sort.replay.files.storage import Storage
+    from stream_sort.replay.ranges import Selection
 
 __all__ = ["read_export", "register"]
 
@@ -29,8 +33,23 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(type("RegisteredSource", (StreamSortSource,), bound))
 
 
-def read_export(spark: SparkSession, location: str, **options: Any) -> DataFrame:
-    """Return the messages of a point-in-time export in order; see `origins.export.origin.read_export`."""
-    from stream_sort.replay.origins.export import origin  # noqa: PLC0415  # as above
+def read_export(
+    spark: SparkSession,
+    location: str | Storage,
+    *,
+    keys: KeyNames | None = None,
+    selection: Selection | None = None,
+    rows_per_part: int | None = None,
+) -> DataFrame:
+    """Return the messages of a point-in-time export (queue, seq, item), in order within and between partitions.
 
-    return origin.read_export(spark, location, **options)
+    The export is checked, all of it, before this returns: ExportDamaged names the file that is missing or changed.
+    """
+    from stream_sort.model.message import KeyNames  # noqa: PLC0415  # as above
+    from stream_sort.replay.files.storage import Storage  # noqa: PLC0415
+    from stream_sort.replay.origins.export.origin import ExportOrigin  # noqa: PLC0415
+    from stream_sort.replay.ranges import ROWS_PER_PART, Selection  # noqa: PLC0415
+
+    storage = location if isinstance(location, Storage) else Storage(location)
+    origin = ExportOrigin(storage, selection or Selection(), keys or KeyNames())
+    return origin.frame(spark, ROWS_PER_PART if rows_per_part is None else rows_per_part)

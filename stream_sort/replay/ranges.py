@@ -37,12 +37,17 @@ class Range:
 def range_of(queue: object, after: object, through: object) -> Range:
     """Return the range that a file tells of; ValueError for what can be none."""
     # No longer than what has a length.
-    if isinstance(queue, str) and is_number(after) and is_number(through) and 0 <= through - after <= MAX_SEQ:
+    if (
+        isinstance(queue, str)
+        and is_stored_number(after)
+        and is_stored_number(through)
+        and 0 <= through - after <= MAX_SEQ
+    ):
         return Range(queue, after, through)
     raise ValueError(f"{shown([queue, after, through])} is no range of a queue")
 
 
-def is_number(value: object) -> TypeGuard[int]:
+def is_stored_number(value: object) -> TypeGuard[int]:
     """Return whether a value of a file can be a seq, the bound of a range, or a count."""
     return type(value) is int and MIN_SEQ - 1 <= value <= MAX_SEQ
 
@@ -60,7 +65,7 @@ class Part:
         return sum(map(len, self.ranges))
 
 
-def cut(ranges: Iterable[Range], rows_per_part: int) -> list[Part]:
+def cut_parts(ranges: Iterable[Range], rows_per_part: int) -> list[Part]:
     """Return parts of about equal work, in the order of their ranges: long ranges are cut, short ones packed together.
 
     The same ranges give the same parts, and no part has more than `rows_per_part` rows; one of many short ranges has

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from stream_sort.replay import read_export
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions
 from stream_sort.replay.engine.options import JobParser
 from stream_sort.replay.engine.session import spark_session
-from stream_sort.replay.origins.export.origin import read_export
 from tests.benchmarks.spark_archive import _in_order
 from tests.spark.exports import ID, md5
 

@@ -25,7 +25,7 @@ from stream_sort.replay import register
 from stream_sort.replay.engine.session import spark_session
 from stream_sort.replay.origins.access import TableAccess
 from stream_sort.replay.origins.table import TableOrigin
-from stream_sort.replay.ranges import Part, Range, cut
+from stream_sort.replay.ranges import Part, Range, cut_parts
 from stream_sort.replay.source.options import ROWS_PER_PARTITION
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
@@ -142,7 +142,7 @@ def _skew() -> float:
     Parts of the very same work differ twofold in one round, by what else the machine does.
     """
     small = [Range(f"small-{n:04}", -1, SKEWED // 10_000 - 1) for n in range(1_000)]
-    parts = cut([Range("big", -1, SKEWED * 9 // 10 - 1), *small], ROWS_PER_PARTITION)
+    parts = cut_parts([Range("big", -1, SKEWED * 9 // 10 - 1), *small], ROWS_PER_PARTITION)
     bodies = {(rows, more): _body(0, rows, more=more) for rows, more in {key for part in parts for key in _pages(part)}}
     rounds = [[_work(part, bodies) for part in parts] for _ in range(5)]
     best = [min(taken) for taken in zip(*rounds, strict=True)]
@@ -190,7 +190,7 @@ def _on_the_local_aws(stack: MiniStack) -> list[float]:
     register(spark)
     options = {"itemsTable": "Items", "cursorTable": "Cursor", "region": "us-east-1", "endpointUrl": stack.url}
     frame = spark.read.format("stream_sort").options(**options, rowsPerPartition=ROWS // PROCESSES).load()
-    parts = cut([Range(f"q{n}", -1, ROWS // QUEUES - 1) for n in range(QUEUES)], ROWS // PROCESSES)
+    parts = cut_parts([Range(f"q{n}", -1, ROWS // QUEUES - 1) for n in range(QUEUES)], ROWS // PROCESSES)
 
     def ours() -> float:
         began = time.perf_counter()

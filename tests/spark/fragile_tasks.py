@@ -15,7 +15,7 @@ from stream_sort.replay.backfill.ledger import Ledger
 from stream_sort.replay.backfill.targets.files import FileWork
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.origin import read_parts
-from stream_sort.replay.ranges import Range, Selection, cut
+from stream_sort.replay.ranges import Range, Selection, cut_parts
 from tests.replayed import slots
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def main(folder: str) -> None:
     (root / "marks").mkdir()
     session = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    parts = cut([Range("ada", -1, 44), Range("bob", 100, 120)], 15)
+    parts = cut_parts([Range("ada", -1, 44), Range("bob", 100, 120)], 15)
     for name, marks in (("fragile", str(root / "marks")), ("undisturbed", "")):
         out, ledger = Storage(str(root / name)), Ledger(Storage(str(root / f"{name}-ledger")))
         work = FileWork(out, ledger, "parquet", Selection(), may_have_holes=False)

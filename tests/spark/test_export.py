@@ -12,13 +12,14 @@ import pytest
 
 from stream_sort.errors import ExportDamaged, InvalidInput, ReplayFailed, SettingsError
 from stream_sort.model.message import KeyNames
+from stream_sort.replay import read_export
 from stream_sort.replay.backfill.job import backfill
 from stream_sort.replay.backfill.options import BackfillOptions
 from stream_sort.replay.completeness import Completeness, by_range
 from stream_sort.replay.engine.options import JobParser
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.origins.export.origin import ExportOrigin, read_export
-from stream_sort.replay.ranges import Part, Range, Selection, cut
+from stream_sort.replay.origins.export.origin import ExportOrigin
+from stream_sort.replay.ranges import Part, Range, Selection, cut_parts
 from tests.spark.backfills import rows
 from tests.spark.exports import item, make_export
 
@@ -44,7 +45,7 @@ def scattered(count: int, files: int, seed: int = 1) -> list[list[dict[str, Any]
 
 def collected(spark: SparkSession, origin: ExportOrigin, rows_per_part: int = 70) -> list[tuple[str, int]]:
     """What comes out of each part, parts in their order; holes raise."""
-    parts = cut(origin.ranges(spark), rows_per_part)
+    parts = cut_parts(origin.ranges(spark), rows_per_part)
 
     def work(part: Part, slots: Iterator[pa.RecordBatch]) -> tuple[int, list[tuple[str, int]]]:
         found = []
@@ -115,7 +116,7 @@ def test_of_two_messages_in_one_place_the_first_to_arrive_counts(spark: SparkSes
     def work(_: Part, slots: Iterator[pa.RecordBatch]) -> list[str]:
         return [text for batch in slots for text in batch["item"].to_pylist()]
 
-    ((_, kept, _),) = origin.run(spark, cut(origin.ranges(spark), 10), work)
+    ((_, kept, _),) = origin.run(spark, cut_parts(origin.ranges(spark), 10), work)
     assert json.loads(kept)["body"] == "first"
     assert (origin.doubles.duplicates, origin.doubles.conflicts) == (1, 1)
     assert origin.doubles.examples == [("a", 1)]
@@ -157,7 +158,7 @@ def test_a_hole_is_in_the_range_and_found_where_it_is(spark: SparkSession, tmp_p
             holes += watch.holes
         return holes
 
-    answers = [hole for holes in origin.run(spark, cut(origin.ranges(spark), 50), work) for hole in holes]
+    answers = [hole for holes in origin.run(spark, cut_parts(origin.ranges(spark), 50), work) for hole in holes]
     assert sorted(answers) == [Range("a", 39, 49), Range("a", 49, 99), Range("a", 99, 149), Range("a", 149, 199)]
 
 
@@ -311,7 +312,7 @@ def test_two_exports_in_one_bucket_are_not_guessed_at(tmp_path: Path) -> None:
 def test_a_file_that_changes_after_the_plan_stops_the_job(spark: SparkSession, tmp_path: Path) -> None:
     made = make_export(tmp_path, [[item("a", seq) for seq in range(60)]])
     origin = ExportOrigin(Storage(str(made.folder)))
-    parts = cut(origin.ranges(spark), 100)
+    parts = cut_parts(origin.ranges(spark), 100)
     damage_truncated(made)
     with pytest.raises((ExportDamaged, ReplayFailed), match="truncated or changed"):
         list(origin.run(spark, parts, lambda _, slots: [batch.num_rows for batch in slots]))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_sort.replay.origins.export.order import PLACED, Doubles, Places, without_doubles
-from stream_sort.replay.ranges import Part, Range, cut
+from stream_sort.replay.ranges import Part, Range, cut_parts
 from stream_sort.replay.slots import SLOTS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def arrival(row: Row) -> tuple[Any, ...]:
 def test_each_place_holds_the_slot_that_arrived_first_and_places_are_in_order(
     rows: list[Row], rows_per_part: int, rows_a_batch: int, chance: random.Random
 ) -> None:
-    parts = cut([Range("a", -2, 20), Range("b", 0, 30)], rows_per_part)
+    parts = cut_parts([Range("a", -2, 20), Range("b", 0, 30)], rows_per_part)
     placed = Places(parts).placed(batch(rows)).to_pylist()
     wanted = {
         (queue, seq) for queue, seq, *_ in rows if (queue == "a" and -2 < seq <= 20) or (queue == "b" and 0 < seq <= 30)

@@ -1,1 +1,1 @@
-"""Released history as ordered Parquet segments: format, reader and job."""
+"""The job that writes released and consumed history to an archive, and trims the table."""

@@ -27,7 +27,7 @@ from stream_sort.replay.origins.archive.owner import Owner
 from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, is_written, mark_finished
 from stream_sort.replay.origins.origin import run_parts
 from stream_sort.replay.origins.table import TableOrigin
-from stream_sort.replay.ranges import Part, Range, cut
+from stream_sort.replay.ranges import Part, Range, cut_parts
 
 if TYPE_CHECKING:
     import argparse
@@ -181,7 +181,7 @@ class _Run:
         """Do the task on ranges as they are, small ones packed together."""
         if not ranges:
             return iter(())
-        return run_parts(self._spark, cut(ranges, max([self._options.rows_per_part, *map(len, ranges)])), task)
+        return run_parts(self._spark, cut_parts(ranges, max([self._options.rows_per_part, *map(len, ranges)])), task)
 
     def _finish(self, plans: Iterable[SegmentPlan]) -> None:
         """Mark plans as finished whose segments are all there, and move their watermarks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.replay.engine.report import SOME, JobReport, some_of
+from stream_sort.replay.engine.report import SOME, JobReport, some_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -123,7 +123,7 @@ def _trimmed_before(accounts: Iterable[Account]) -> tuple[str, ...]:
     """Return what is in no segment because it was trimmed before it could be archived; a problem says more."""
     gone = [(one, range(one.due.cursor.first_seq, min(one.due.began, one.due.cursor.start) + 1)) for one in accounts]
     told = [_gone(one.due, seqs, one.through) for one, seqs in gone if seqs and not one.due.problem]
-    return some_of(told, "{} more queues that were trimmed before")
+    return some_notes(told, "{} more queues that were trimmed before")
 
 
 def _gone(due: Due, seqs: range, through: int) -> str:

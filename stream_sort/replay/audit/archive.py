@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput, shown
 from stream_sort.replay.audit.promised import Promises
 from stream_sort.replay.audit.queues import RUNS, RunCollector
-from stream_sort.replay.engine.report import some_of
+from stream_sort.replay.engine.report import some_notes
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.files.storage import AT_ONCE
 from stream_sort.replay.origins.archive.folders import STRAY, folders
@@ -94,8 +94,8 @@ class ArchiveSurvey:
         )
         return (
             *unfinished_notes(self.unfinished),
-            *some_of(rowless, "{} more queues without their cursor rows"),
-            *some_of(unmarked, "{} more queues without a watermark"),
+            *some_notes(rowless, "{} more queues without their cursor rows"),
+            *some_notes(unmarked, "{} more queues without a watermark"),
         )
 
     def conflicts(self, spark: SparkSession, queues: Iterable[str]) -> Doubles:

@@ -15,7 +15,7 @@ from stream_sort.replay.origins.export.files import read_keys
 from stream_sort.replay.origins.export.lines import KEYS
 from stream_sort.replay.origins.export.origin import ExportOrigin
 from stream_sort.replay.origins.origin import map_in_arrow, run_parts, run_tasks
-from stream_sort.replay.ranges import ROWS_PER_PART, Range, Selection, cut
+from stream_sort.replay.ranges import ROWS_PER_PART, Range, Selection, cut_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ class ExportSurvey:
     def conflicts(self, spark: SparkSession, runs: list[Range]) -> Doubles:
         """Return what of these runs, of queues that have something twice, is there in two versions."""
         origin = ExportOrigin(self.storage, Selection(), self.keys)
-        for _ in origin.run(spark, cut(runs, ROWS_PER_PART), _pass_by):
+        for _ in origin.run(spark, cut_parts(runs, ROWS_PER_PART), _pass_by):
             pass
         return origin.doubles
 

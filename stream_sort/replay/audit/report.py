@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.audit.findings import KINDS
-from stream_sort.replay.engine.report import JobReport, some_of
+from stream_sort.replay.engine.report import JobReport, some_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,7 +111,7 @@ class AuditResult:
         """Return the worst findings, each with what to do about it, and where the others are."""
         open_ones = [finding for finding in self.findings if not finding.repaired]
         told = [f"queue {one.queue!r}: {one.line}" if one.queue else one.line for one in open_ones]
-        return some_of(told, "{} more findings: see --json, --out or --detail", TOLD)
+        return some_notes(told, "{} more findings: see --json, --out or --detail", TOLD)
 
     def write_detail(self, storage: Storage, form: str) -> None:
         """Write one row for each queue, all its gaps with it, in files of the form `parquet` or `json`."""

@@ -19,7 +19,7 @@ from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.files.json_content import flaw, value_of
 from stream_sort.replay.files.storage import AT_ONCE
-from stream_sort.replay.ranges import is_number
+from stream_sort.replay.ranges import is_stored_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -151,7 +151,7 @@ class Ledger:
             record = PartRecord(document["part"], tallies, document["ended"], document["size"], document["skips"])
         except (KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{self.storage.address(name)} is no record of a job: {flaw(error)}; remove it") from error
-        if not is_number(record.number) or record.number != self._number(name):
+        if not is_stored_number(record.number) or record.number != self._number(name):
             raise StoreError(f"{self.storage.address(name)} is that of part {shown(record.number)}; remove it")
         return record
 

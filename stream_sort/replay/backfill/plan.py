@@ -13,7 +13,7 @@ from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.backfill.targets.files import file_name
 from stream_sort.replay.engine.plan import JobPlan, whole_queues
 from stream_sort.replay.files.storage import AT_ONCE
-from stream_sort.replay.ranges import Part, Range, cut
+from stream_sort.replay.ranges import Part, Range, cut_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def new_plan(
             + ("; ".join(notes) or "check the range, the names and the keys")
         )
     if options.sink.is_files:
-        parts = cut(ranges, options.rows_per_part)
+        parts = cut_parts(ranges, options.rows_per_part)
     else:
         parts = whole_queues(ranges, min(options.rows_per_part, QUEUES_TOGETHER))
     ended = ended_before(options.selection, ranges, ends)
@@ -49,10 +49,10 @@ def check_new(options: BackfillOptions, plan: JobPlan) -> None:
             f"--out {options.sink.out} is not empty, and no plan of this job is at {options.ledger.uri}; "
             "take an empty one"
         )
-    check_target(options, plan)
+    check_sink_takes(options, plan)
 
 
-def check_target(options: BackfillOptions, plan: JobPlan) -> None:
+def check_sink_takes(options: BackfillOptions, plan: JobPlan) -> None:
     """Raise if it is known that the target takes nothing."""
     if not options.sink.is_files:
         options.sender().check(min(plan.ends()))

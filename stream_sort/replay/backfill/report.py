@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.replay.backfill.bounds import shortfalls
 from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally, added_up
-from stream_sort.replay.engine.report import SOME, JobReport, some_of
+from stream_sort.replay.engine.report import SOME, JobReport, some_notes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -136,7 +136,7 @@ def short_notes(short: Mapping[str, str]) -> list[str]:
     """Return what is said of queues that are not all that was asked for."""
     told = [f"short: queue {queue!r} {why}" for queue, why in sorted(short.items())]
     stays = "the plan is made and stays as it is: for what comes later, take another --out or --checkpoint"
-    return [*some_of(told, "{} more queues are short of the range"), *([stays] if short else [])]
+    return [*some_notes(told, "{} more queues are short of the range"), *([stays] if short else [])]
 
 
 def _row(tally: RangeTally) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from stream_sort.replay.backfill.bounds import shortfalls, trimmed_meanwhile, tr
 from stream_sort.replay.backfill.joining import Join, begun_text, held_text, lost_text
 from stream_sort.replay.backfill.lease import Lease
 from stream_sort.replay.backfill.ledger import Ledger, UnderWay
-from stream_sort.replay.backfill.plan import check_new, check_target, left_over, new_plan
+from stream_sort.replay.backfill.plan import check_new, check_sink_takes, left_over, new_plan
 from stream_sort.replay.backfill.report import forecast, hole_text, is_complete, is_settled, outcome
 from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally
 from stream_sort.replay.backfill.targets.delivery import DeliveryWork
@@ -86,7 +86,7 @@ class BackfillRun:
             self._join.check(plan, self._ledger, begins=False)
             self._hold(self._join, plan, begins=False)
         if resumes and parts:
-            check_target(self.options, plan)
+            check_sink_takes(self.options, plan)
         done = len(plan.parts) - len(parts)
         notes = [f"resumed: {done:,} of {len(plan.parts):,} parts were done before"] if records else []
         return self._end(plan, self._work_on(plan, parts, records), [*plan.notes, *notes])

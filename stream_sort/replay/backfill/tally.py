@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import shown
-from stream_sort.replay.ranges import Range, is_number, range_of
+from stream_sort.replay.ranges import Range, is_stored_number, range_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,7 +76,7 @@ class RangeTally:
         range_of(queue, after, done)
         missing = tuple(range_of(queue, *hole) for hole in holes)
         counts = rows, tombstones, outside
-        if not all(map(is_number, (*counts, conflicts, *seqs, again))):
+        if not all(map(is_stored_number, (*counts, conflicts, *seqs, again))):
             raise ValueError(f"{shown(wire)} does not count")
         return cls(queue, after, through, done, *counts, missing, failed, conflicts, tuple(seqs), again)
 

@@ -1,1 +1,1 @@
-"""What the three jobs share: options, session, tasks, progress, reports."""
+"""What the jobs share: options, where to read, reports, progress, plans, the Spark session."""

@@ -99,7 +99,7 @@ class JobReport:
         return [f"{self.job}: {'complete' if self.complete else 'NOT complete'} ({self.seconds:.1f} s)"]
 
 
-def some_of(told: Sequence[str], more: str, most: int = SOME) -> tuple[str, ...]:
+def some_notes(told: Sequence[str], more: str, most: int = SOME) -> tuple[str, ...]:
     """Return a few notes, and how many others there are: `more` says of what, with a place for the number."""
     return (*told[:most], f"and {more.format(f'{len(told) - most:,}')}") if len(told) > most else tuple(told)
 

@@ -1,1 +1,1 @@
-"""Files on this machine or on S3, under one interface."""
+"""Files on this machine and in S3, by name, and what the names tell."""

@@ -20,7 +20,7 @@ from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.rate import Rate
 from stream_sort.replay.origins.table import TableOrigin, trimmed_since
-from stream_sort.replay.ranges import Part, Range, cut
+from stream_sort.replay.ranges import Part, Range, cut_parts
 from stream_sort.replay.slots import MESSAGES, SLOTS, in_time, messages
 from stream_sort.replay.source.fields import MISFITS, Fields
 from stream_sort.replay.source.options import NULL, source_options
@@ -130,7 +130,7 @@ class Reading:
 
     def parts(self, ranges: Iterable[Range]) -> list[Part]:
         """Return the ranges as partitions."""
-        return cut(ranges, self.options.rows_per_partition)
+        return cut_parts(ranges, self.options.rows_per_partition)
 
     def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition, in order; raises MissingItems at a hole in what is released, or Trimmed."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.errors import ArchiveDamaged, InvalidInput
 from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.files.paths import decode_seq, encode_queue, encode_seq
-from stream_sort.replay.ranges import Range, is_number, range_of
+from stream_sort.replay.ranges import Range, is_stored_number, range_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,18 +182,18 @@ def _is_sound(manifest: Manifest) -> bool:
     """Return whether row groups fill the range, one after the other."""
     range_of(manifest.queue, manifest.after, manifest.through)
     counts = manifest.rows, manifest.tombstones, manifest.size
-    if not all(map(is_number, counts)) or not _are_times(manifest) or not _SHA256.fullmatch(manifest.sha256):
+    if not all(map(is_stored_number, counts)) or not _are_times(manifest) or not _SHA256.fullmatch(manifest.sha256):
         return False
     at = manifest.after + 1
     for group in manifest.row_groups:
-        if group.first_seq != at or not is_number(group.rows) or group.rows < 1 or not _are_times(group):
+        if group.first_seq != at or not is_stored_number(group.rows) or group.rows < 1 or not _are_times(group):
             return False
         at += group.rows
     return at == manifest.through + 1 and manifest.rows == len(manifest.range) > 0
 
 
 def _are_times(held: Manifest | RowGroup) -> bool:
-    return all(time is None or is_number(time) for time in (held.min_arrived_at, held.max_arrived_at))
+    return all(time is None or is_stored_number(time) for time in (held.min_arrived_at, held.max_arrived_at))
 
 
 def _may_hold(group: RowGroup, selection: Selection) -> bool:

@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from stream_sort.errors import InvalidInput, SequenceConflict, SettingsError
 from stream_sort.model.message import KeyNames
-from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.export.files import read_keys, read_slots
 from stream_sort.replay.origins.export.manifest import Export, open_export
 from stream_sort.replay.origins.export.order import Doubles, Places, Singles, without_doubles
 from stream_sort.replay.origins.origin import map_in_arrow, run_parts, run_tasks
-from stream_sort.replay.ranges import ROWS_PER_PART, Range, Selection, clipped, cut
+from stream_sort.replay.ranges import ROWS_PER_PART, Range, Selection, clipped, cut_parts
 from stream_sort.replay.slots import in_time, messages
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.origins.export.manifest import DataFile
     from stream_sort.replay.origins.origin import Answer, Work
     from stream_sort.replay.ranges import Part
@@ -103,7 +103,7 @@ class ExportOrigin:
 
     def frame(self, spark: SparkSession, rows_per_part: int = ROWS_PER_PART) -> DataFrame:
         """Return the messages in order (queue, seq, item), a partition a part; two that differ in one place raise."""
-        parts = cut(self.ranges(spark), rows_per_part)
+        parts = cut_parts(self.ranges(spark), rows_per_part)
         if not parts:
             return spark.createDataFrame([], MESSAGES)
         return map_in_arrow(self._in_order(spark, parts), partial(_only_messages, self.selection), MESSAGES)
@@ -119,22 +119,6 @@ class ExportOrigin:
         places = spark.sparkContext.broadcast(Places(parts))
         placed = map_in_arrow(files, partial(_placed, self.export, self.keys, places), PLACED)
         return placed.repartitionById(len(parts), "part").sortWithinPartitions("place")
-
-
-def read_export(
-    spark: SparkSession,
-    location: str | Storage,
-    *,
-    keys: KeyNames | None = None,
-    selection: Selection | None = None,
-    rows_per_part: int = ROWS_PER_PART,
-) -> DataFrame:
-    """Return the messages of a point-in-time export (queue, seq, item), in order within and between partitions.
-
-    The export is checked, all of it, before this returns: ExportDamaged names the file that is missing or changed.
-    """
-    storage = location if isinstance(location, Storage) else Storage(location)
-    return ExportOrigin(storage, selection or Selection(), keys or KeyNames()).frame(spark, rows_per_part)
 
 
 def _extents(export: Export, keys: KeyNames, selection: Selection, file: DataFile) -> tuple[pa.Table, Counter[str]]:
