@@ -39,7 +39,7 @@ def fill(sorter: StreamSorter, seqs: Iterable[int]) -> None:
 
 
 def began(options: ArchiveOptions) -> Archived:
-    return options.ledgers().marks.archived(["q"])["q"]
+    return options.due_reader().marks.archived(["q"])["q"]
 
 
 def lose_beginning(options: ArchiveOptions, before: int = 40) -> None:
@@ -147,7 +147,7 @@ def test_where_it_is_not_known_where_an_archive_began_it_is_where_it_begins(
     spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions
 ) -> None:
     fill(sorter, range(80))
-    marks = trimming.ledgers().marks
+    marks = trimming.due_reader().marks
     archive(replace(trimming, trim=False), spark)
     marks.set_watermark("q", 79, 80)
     fill(sorter, range(80, 90))

@@ -74,7 +74,7 @@ def archived(options: ArchiveOptions, queue: str) -> list[dict[str, Any]]:
 
 
 def watermark(options: ArchiveOptions, queue: str) -> int | None:
-    return options.ledgers().marks.watermark(queue)
+    return options.due_reader().marks.watermark(queue)
 
 
 def test_what_is_released_is_archived_in_order_and_a_second_run_does_nothing(
@@ -201,7 +201,7 @@ def test_small_ranges_wait_for_more(
 
 def test_another_tables_archive_is_refused(spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions) -> None:
     fill(sorter, "q", range(4))
-    options.ledgers().marks.set_watermark("q", None, 50)
+    options.due_reader().marks.set_watermark("q", None, 50)
     with pytest.raises(SettingsError, match="is it the archive of other tables"):
         archive(options, spark)
     assert files(options) == {}

@@ -84,10 +84,10 @@ def test_a_run_that_died_before_it_could_say_so_is_finished_by_the_next(
         patched.setattr("stream_sort.replay.archive.job.mark_finished", die)
         with pytest.raises(KeyboardInterrupt):
             archive(options, spark)
-    assert (options.storage.exists(PLAN.mark), options.ledgers().marks.watermark("q")) == (False, None)
+    assert (options.storage.exists(PLAN.mark), options.due_reader().marks.watermark("q")) == (False, None)
     report = archive(options, spark)
     assert (report.complete, report.totals["rows"], report.totals["resumed_segments"]) == (True, 0, 4)
-    assert (options.storage.exists(PLAN.mark), options.ledgers().marks.watermark("q")) == (True, 39)
+    assert (options.storage.exists(PLAN.mark), options.due_reader().marks.watermark("q")) == (True, 39)
     fill(sorter, range(40, 50), "q")
     with monkeypatch.context() as patched:
         patched.setattr("stream_sort.replay.archive.job.mark_finished", die)
@@ -95,7 +95,7 @@ def test_a_run_that_died_before_it_could_say_so_is_finished_by_the_next(
             archive(options, spark)
     report = archive(options, spark)
     assert (report.complete, report.totals["rows"], report.totals["resumed_segments"]) == (True, 0, 1)
-    assert options.ledgers().marks.watermark("q") == 49
+    assert options.due_reader().marks.watermark("q") == 49
 
 
 @pytest.mark.parametrize("trim", [True, False])

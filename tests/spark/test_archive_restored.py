@@ -128,12 +128,12 @@ def test_a_control_table_that_is_older_than_the_last_trim_stops_no_archive(
     fill(sorter, range(40, 50))
     report = archive(trimming, spark)
     assert (report.complete, report.totals["rows"], report.totals["trimmed"]) == (True, 10, 10)
-    assert trimming.ledgers().marks.archived(["q"])["q"].watermark == 49
+    assert trimming.due_reader().marks.archived(["q"])["q"].watermark == 49
     assert audited(trimming).complete
     # The watermark is moved though nothing is due.
     backup.restore("control")
     assert archive(trimming, spark).complete
-    assert trimming.ledgers().marks.archived(["q"])["q"].watermark == 49
+    assert trimming.due_reader().marks.archived(["q"])["q"].watermark == 49
 
 
 def test_a_run_that_is_lost_shows_though_the_cursor_row_is_lost_as_well(

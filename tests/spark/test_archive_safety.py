@@ -146,7 +146,7 @@ def test_lost_segments_are_named_and_written_again_with_the_same_bytes(
     assert (again.complete, again.totals["segments"]) == (True, 1)
     assert files(options) == before
     assert audited(options).complete
-    assert options.ledgers().marks.watermark("q") == 89
+    assert options.due_reader().marks.watermark("q") == 89
 
 
 def test_a_queue_that_is_lost_as_a_whole_is_no_complete_archive(
@@ -307,7 +307,7 @@ def test_a_run_that_another_one_overtakes_and_trims_ends_complete(
     monkeypatch.setattr("stream_sort.replay.archive.job.fix", overtaken)
     report = archive(trimming, spark)
     assert [(one.complete, one.totals["trimmed"]) for one in (*others, report)] == [(True, 89), (True, 0)]
-    assert trimming.ledgers().marks.watermark("q") == 89
+    assert trimming.due_reader().marks.watermark("q") == 89
 
 
 def test_lost_marks_of_trimmed_slots_are_made_again(

@@ -51,7 +51,7 @@ def options(sorter: StreamSorter, tmp_path: Path) -> ArchiveOptions:
         for held in plan.segments:
             write_segment(options.storage, held, TableOrigin(ACCESS).read(held))
         mark_finished(options.storage, plan)
-    options.ledgers().marks.set_watermark("q", None, 9, began=-1)
+    options.due_reader().marks.set_watermark("q", None, 9, began=-1)
     return options
 
 
@@ -68,7 +68,7 @@ def row(sorter: StreamSorter, queue: str = "q") -> Cursor:
 
 
 def due(options: ArchiveOptions, cursor: Cursor) -> Due:
-    (found,) = options.ledgers().due([cursor])
+    (found,) = options.due_reader().due([cursor])
     return found
 
 
@@ -144,12 +144,12 @@ def test_no_plan_goes_over_the_end_of_the_mark_that_stands_where_it_begins(
 def test_lost_plans_of_a_trimmed_queue_are_made_again_from_their_segments(
     sorter: StreamSorter, options: ArchiveOptions, lost: str
 ) -> None:
-    options.ledgers().marks.set_watermark("q", 9, 19, began=-1)
+    options.due_reader().marks.set_watermark("q", 9, 19, began=-1)
     sorter.stores.cursors.set_floor("q", 15)
     lose(options, lost)
     found = due(options, row(sorter))
     assert (found.problem, found.after, found.lost, found.began) == ("", 19, None, -1)
-    made = {plan.first: plan.ends for plan in found.shelf.unmarked}
+    made = {plan.first: plan.ends for plan in found.state.unmarked}
     assert made == {"/plans/": {0: (4, 9, 19)}, "/plans/0000000000000000000.": {0: (4, 9)}}.get(lost, {10: (19,)})
 
 
@@ -166,7 +166,7 @@ def test_a_lost_plan_is_made_again_as_far_as_is_trimmed_though_the_watermark_is_
 def test_lost_plans_are_not_made_again_where_a_segment_is_lost(
     sorter: StreamSorter, options: ArchiveOptions, name: str
 ) -> None:
-    options.ledgers().marks.set_watermark("q", 9, 19, began=-1)
+    options.due_reader().marks.set_watermark("q", 9, 19, began=-1)
     sorter.stores.cursors.set_floor("q", 15)
     lose(options, f"/plans/{name}.", f"q-q/{name}.parquet")
     assert due(options, row(sorter)).problem
@@ -175,7 +175,7 @@ def test_lost_plans_are_not_made_again_where_a_segment_is_lost(
 def both(options: ArchiveOptions, sorter: StreamSorter) -> dict[str, Due]:
     """How the queue stands, and one beside it."""
     sorter.put_many({"queue": "sound", "seq": seq} for seq in range(5))
-    found = options.ledgers().due([row(sorter), row(sorter, "sound")])
+    found = options.due_reader().due([row(sorter), row(sorter, "sound")])
     return {one.queue: one for one in found}
 
 
@@ -223,7 +223,7 @@ def test_an_archive_beyond_what_is_released_names_the_command_that_puts_back_wha
 def test_a_last_segment_that_ends_before_its_mark_is_written_again_or_named(
     sorter: StreamSorter, options: ArchiveOptions, floor: int, problem: str
 ) -> None:
-    options.ledgers().marks.set_watermark("q", 9, 19, began=-1)
+    options.due_reader().marks.set_watermark("q", 9, 19, began=-1)
     held = Range("q", 9, 14)
     write_segment(options.storage, held, TableOrigin(ACCESS).read(held))
     if floor >= 0:
@@ -315,7 +315,7 @@ def test_a_place_with_other_files_is_no_place_to_begin_an_archive(options: Archi
 
 
 def elsewhere(options: ArchiveOptions, cursor: Cursor) -> Due:
-    (found,) = options.ledgers().known_elsewhere([due(options, cursor)])
+    (found,) = options.due_reader().known_elsewhere([due(options, cursor)])
     return found
 
 
@@ -356,7 +356,7 @@ def test_of_several_archives_the_one_is_named_that_goes_furthest(
     sorter.put_many(message(seq) | {"queue": "r"} for seq in range(20))
     sorter.stores.cursors.set_floor("r", 12)
     for address, (watermark, began) in others.items():
-        replace(options, storage=Storage(address)).ledgers().marks.set_watermark("r", None, watermark, began=began)
+        replace(options, storage=Storage(address)).due_reader().marks.set_watermark("r", None, watermark, began=began)
     assert elsewhere(options, row(sorter, "r")).elsewhere == named
 
 

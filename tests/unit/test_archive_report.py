@@ -11,7 +11,7 @@ from stream_sort.ports.archive import Archived
 from stream_sort.replay.archive.due import Due
 from stream_sort.replay.archive.report import Accounts
 from stream_sort.replay.engine.plan import ReadEstimate
-from stream_sort.replay.origins.archive.shelf import Shelf
+from stream_sort.replay.origins.archive.folder_state import FolderState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,11 @@ def test_what_was_trimmed_before_it_could_be_archived_is_not_called_archived(
 @pytest.mark.parametrize("report", [done, asked])
 def test_an_archive_that_begins_behind_a_trim_says_so(report: Callable[[Due], JobReport]) -> None:
     due = Due(
-        row(position=19, first_seq=5, floor=5), after=19, consumed=19, mark=Archived(19, 5), shelf=Shelf((6,), (), ())
+        row(position=19, first_seq=5, floor=5),
+        after=19,
+        consumed=19,
+        mark=Archived(19, 5),
+        state=FolderState((6,), (), ()),
     )
     told = report(due)
     assert told.queues[0]["archived_through"] == 19
@@ -60,7 +64,7 @@ def test_an_archive_that_begins_behind_a_trim_says_so(report: Callable[[Due], Jo
 @pytest.mark.parametrize("report", [done, asked])
 def test_what_was_archived_before_it_was_trimmed_needs_no_note(report: Callable[[Due], JobReport]) -> None:
     told = report(
-        Due(row(position=19, floor=10), after=19, consumed=19, mark=Archived(19, -1), shelf=Shelf((0,), (), ()))
+        Due(row(position=19, floor=10), after=19, consumed=19, mark=Archived(19, -1), state=FolderState((0,), (), ()))
     )
     assert told.queues[0]["archived_through"] == 19
     assert not any("segment" in note for note in told.notes)
@@ -85,6 +89,6 @@ def test_of_many_queues_that_were_trimmed_before_a_few_are_named() -> None:
 def test_a_dry_run_ends_with_a_forecast() -> None:
     due = Due(row(position=9), after=-1, consumed=9)
     assert asked(due).text().splitlines()[-1] == "archive: a run would be complete, as far as is known now"
-    gone = Due(row(position=9, floor=5), after=2, consumed=9, mark=Archived(2, -1), shelf=Shelf((0,), (), ()))
+    gone = Due(row(position=9, floor=5), after=2, consumed=9, mark=Archived(2, -1), state=FolderState((0,), (), ()))
     assert asked(gone).text().splitlines()[-1] == "archive: a run would NOT be complete"
     assert done(due).text().splitlines()[-1] == "archive: complete (1.0 s)"

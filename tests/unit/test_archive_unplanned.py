@@ -10,7 +10,7 @@ import pytest
 from stream_sort.errors import ArchiveDamaged
 from stream_sort.replay.archive.work import unplanned
 from stream_sort.replay.files.storage import Storage
-from stream_sort.replay.origins.archive.folders import Looker
+from stream_sort.replay.origins.archive.folders import FolderReader
 from stream_sort.replay.origins.archive.manifest import folder_of
 from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, is_written, mark_finished
 from stream_sort.replay.origins.archive.segments import write_segment
@@ -20,7 +20,7 @@ from tests.unit.slot_rows import slots
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stream_sort.replay.origins.archive.shelf import Shelf
+    from stream_sort.replay.origins.archive.folder_state import FolderState
 
 
 @pytest.fixture
@@ -91,14 +91,14 @@ def middle_lost(storage: Storage) -> Storage:
     return storage
 
 
-def looked(storage: Storage) -> Shelf:
+def looked(storage: Storage) -> FolderState:
     names = storage.list(folder_of("q"))
-    return Looker(storage.read, partial(is_written, storage)).look(folder_of("q"), names)
+    return FolderReader(storage.read, partial(is_written, storage)).look(folder_of("q"), names)
 
 
 def test_a_plan_that_was_lost_between_others_is_made_again_from_its_segments(middle_lost: Storage) -> None:
-    shelf = looked(middle_lost)
-    assert (shelf.damage(), shelf.end, shelf.unmarked) == (None, 29, (SegmentPlan("q", 9, (14, 19)),))
+    state = looked(middle_lost)
+    assert (state.damage(), state.end, state.unmarked) == (None, 29, (SegmentPlan("q", 9, (14, 19)),))
 
 
 @pytest.mark.parametrize("content", [b"{", None])

@@ -49,7 +49,7 @@ def options(sorter: StreamSorter, tmp_path: Path) -> ArchiveOptions:
     Owner.of(ACCESS).claim(options.storage)
     for plan in (SegmentPlan("q", -1, (4, 9)), SegmentPlan("q", 9, (19,))):
         write_run(options, plan)
-    options.ledgers().marks.set_watermark("q", None, 19, began=-1)
+    options.due_reader().marks.set_watermark("q", None, 19, began=-1)
     sorter.stores.cursors.set_floor("q", 19)
     return options
 
@@ -124,7 +124,7 @@ def test_an_archive_that_begins_behind_a_trim_lacks_nothing(sorter: StreamSorter
     # Its run died before it set the watermark.
     found = surveyed(options)
     assert (found.damaged, found.unmarked) == ([], ["r"])
-    options.ledgers().marks.set_watermark("r", None, 8, began=5)
+    options.due_reader().marks.set_watermark("r", None, 8, began=5)
     found = surveyed(options)
     assert (found.damaged, found.unmarked) == ([], [])
 
@@ -135,7 +135,7 @@ def test_what_was_archived_for_the_first_time_meanwhile_is_not_noted(
     sorter.put_many({"queue": "r", "seq": seq} for seq in range(9))
     survey = ArchiveSurvey(options.storage, None, promised(source(options), options.storage, None))
     write_run(options, SegmentPlan("r", -1, (8,)))
-    options.ledgers().marks.set_watermark("r", None, 8, began=-1)
+    options.due_reader().marks.set_watermark("r", None, 8, began=-1)
     survey._load()
     assert (survey.damaged, survey.unmarked) == ([], [])
 
@@ -206,7 +206,7 @@ def test_a_queue_that_was_begun_while_the_audit_looked_has_not_lost_its_row(
     promises = promised(source(options), options.storage, None)
     sorter.put_many({"queue": "r", "seq": seq} for seq in range(9))
     write_run(options, SegmentPlan("r", -1, (4,)))
-    options.ledgers().marks.set_watermark("r", None, 8, began=-1)
+    options.due_reader().marks.set_watermark("r", None, 8, began=-1)
     survey = ArchiveSurvey(options.storage, None, promises)
     survey._load()
     assert (survey.damaged, survey.rowless) == ([], [])
@@ -218,7 +218,7 @@ def test_a_cursor_row_that_cannot_be_read_keeps_no_other_queue_from_being_audite
 ) -> None:
     sorter.put_many({"queue": "sound", "seq": seq} for seq in range(9))
     write_run(options, SegmentPlan("sound", -1, (4,)))
-    options.ledgers().marks.set_watermark("sound", None, 8, began=-1)
+    options.due_reader().marks.set_watermark("sound", None, 8, began=-1)
     client.put_item(TableName="Cursor", Item={"queue": {"S": "q"}, "seq": {"S": "none"}})
     promises = promised(source(options), options.storage, named)
     survey = ArchiveSurvey(options.storage, named, promises)

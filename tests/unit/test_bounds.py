@@ -15,7 +15,7 @@ from stream_sort.replay.backfill.options import BackfillOptions, SinkOptions
 from stream_sort.replay.backfill.tally import RangeTally
 from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.engine.source import Source
-from stream_sort.replay.origins.export.order import EXAMPLES, Doubles, Singles
+from stream_sort.replay.origins.export.order import EXAMPLES, Doubles, SlotsOnce
 from stream_sort.replay.ranges import Part, Range, Selection
 
 TRIMMED = Cursor("a", position=49, first_seq=5, floor=19)
@@ -59,19 +59,19 @@ def test_times_narrow_an_export_so_that_its_bounds_say_nothing(*, by_time: bool,
 
 
 def test_whoever_resumes_counts_a_conflict_once_though_it_was_read_ahead() -> None:
-    slots = Singles([])
+    slots = SlotsOnce([])
     slots.doubles.conflict("a", 3)
     slots.doubles.conflict("a", 7)
     start = RangeTally("a", -1, 9, -1)
     first = RangeTally("a", -1, 9, 5).with_conflicts(start, slots)
-    again = Singles([])
+    again = SlotsOnce([])
     again.doubles.conflict("a", 7)
     last = RangeTally("a", -1, 9, 9).with_conflicts(first, again)
     assert (first.conflicts, last.conflicts, last.conflicting) == (1, 2, (3, 7))
 
 
 def test_more_conflicts_than_are_named_are_all_counted() -> None:
-    slots = Singles([])
+    slots = SlotsOnce([])
     slots.doubles = Doubles()
     for seq in range(EXAMPLES + 5):
         slots.doubles.conflict("a", seq)

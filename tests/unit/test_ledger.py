@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.errors import SettingsError, StoreError
-from stream_sort.replay.backfill.ledger import Ledger, PartRecord, UnderWay
+from stream_sort.replay.backfill.ledger import Ledger, PartRecord, RunningParts
 from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally, added_up
 from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.files.storage import Storage
@@ -57,7 +57,7 @@ def test_a_damaged_record_is_named(ledger: Ledger) -> None:
 
 
 def test_what_is_under_way_counts_until_its_part_has_ended(ledger: Ledger) -> None:
-    under_way = UnderWay(ledger, [7, 8, 9], {7: 1})
+    under_way = RunningParts(ledger, [7, 8, 9], {7: 1})
     assert under_way() == 0
     ledger.commit(PartRecord(7, (TALLY,), ended=False))
     ledger.commit(PartRecord(8, (TALLY,), ended=True))

@@ -12,10 +12,10 @@ from stream_sort.model.consumption import first_checkpoint
 from stream_sort.model.message import MIN_SEQ
 from stream_sort.model.records import Cursor
 from stream_sort.replay.files.storage import AT_ONCE
-from stream_sort.replay.origins.archive.folders import Looker, with_true_end
+from stream_sort.replay.origins.archive.folder_state import FolderState, settled, with_data, without_plan
+from stream_sort.replay.origins.archive.folders import FolderReader, with_true_end
 from stream_sort.replay.origins.archive.manifest import deletable, first_seq, folder_of, is_manifest
 from stream_sort.replay.origins.archive.plan import is_written
-from stream_sort.replay.origins.archive.shelf import Shelf, settled, with_data, without_plan
 from stream_sort.replay.ranges import Range
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from stream_sort.ports import ControlStore, CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
     from stream_sort.replay.files.storage import Storage
-    from stream_sort.replay.origins.archive.shelf import Damage
+    from stream_sort.replay.origins.archive.folder_state import Damage
 
 TOGETHER = 100
-EMPTY = Shelf((), (), ())
+EMPTY = FolderState((), (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Due:
     held_by: str = ""
     lost: int | None = None
     damage: Damage | None = None
-    shelf: Shelf = EMPTY
+    state: FolderState = EMPTY
     unplanned: bool = False
     beyond: str = ""
     elsewhere: str = ""
@@ -75,7 +75,7 @@ class Due:
     @property
     def began(self) -> int:
         """After which seq the archive begins: what is stored up to there is none of its."""
-        known = [self.after, *(first - 1 for first in self.shelf.begins[:1])]
+        known = [self.after, *(first - 1 for first in self.state.begins[:1])]
         return min([*known, *([] if self.mark is None or self.mark.began is None else [self.mark.began])])
 
     @property
@@ -91,11 +91,11 @@ class Due:
     @property
     def unmarked_segments(self) -> int:
         """The segments of plans that only lack their marks; those beyond `after` are yet to be counted."""
-        return sum(len(plan.ends) for plan in self.shelf.unmarked if plan.through <= self.after)
+        return sum(len(plan.ends) for plan in self.state.unmarked if plan.through <= self.after)
 
     def step(self, wanted: Range) -> Range:
         """Return what one plan may hold of a range: none goes over another plan, or the mark of one."""
-        room = self.shelf.room(wanted.after)
+        room = self.state.room(wanted.after)
         return wanted if room is None else Range(wanted.queue, wanted.after, min(wanted.through, room))
 
     @property
@@ -118,9 +118,9 @@ class Due:
             return f"the archive is damaged: {self.damage.problem}"
         if self.beyond or self.after >= self.cursor.start:
             return self.beyond
-        if self.shelf.unfinished is not None:
+        if self.state.unfinished is not None:
             return (
-                f"it is trimmed up to seq {self.cursor.start}, and the plan from seq {self.shelf.unfinished} on is not "
+                f"it is trimmed up to seq {self.cursor.start}, and the plan from seq {self.state.unfinished} on is not "
                 "marked as finished, nor are all its segments there. Put them back from a backup"
             )
         return (
@@ -130,7 +130,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledgers:
+class DueReader:
     """Where it stands how far queues are consumed and archived."""
 
     control: ControlStore
@@ -164,57 +164,57 @@ class Ledgers:
     def _some(self, cursors: Sequence[Cursor], consumers: Sequence[Subscription]) -> Iterator[Due]:
         queues = [cursor.queue for cursor in cursors]
         marks = self.marks.archived(queues)
-        shelves = AT_ONCE.map(lambda cursor: self._shelf(cursor, marks.get(cursor.queue)), cursors)
+        states = AT_ONCE.map(lambda cursor: self._state(cursor, marks.get(cursor.queue)), cursors)
         found = {consumer.name: self.control.readable_checkpoints(consumer.name, queues) for consumer in consumers}
         unread = {queue: str(error) for one in found.values() for queue, error in one.damaged.items()}
-        for cursor, shelf in zip(cursors, shelves, strict=True):
+        for cursor, state in zip(cursors, states, strict=True):
             queue = cursor.queue
             behind = {one.name: _checkpoint(one, found[one.name].rows.get(queue), cursor) for one in consumers}
             slowest = min(behind, key=behind.__getitem__, default="")
             consumed = min([cursor.position, *behind.values()])
             held_by = slowest if consumed < cursor.position else ""
             due = Due(cursor, cursor.start, consumed, marks.get(queue), held_by, unread=unread.get(queue, ""))
-            yield self._due(due, shelf)
+            yield self._due(due, state)
 
-    def _due(self, due: Due, shelf: Shelf) -> Due:
+    def _due(self, due: Due, state: FolderState) -> Due:
         """Return how a queue stands, once the archive was looked at."""
-        damage = shelf.damage(due.mark.began if due.mark else shelf.before)
-        after, lost = _archived(due, shelf, damage)
-        self._check_end(due, shelf)
+        damage = state.damage(due.mark.began if due.mark else state.before)
+        after, lost = _archived(due, state, damage)
+        self._check_end(due, state)
         # Without any plan, the last one may begin before there, and go on.
-        unplanned = lost is not None or any(first > after or not shelf.begins for first in shelf.held[-1:])
-        found = replace(due, after=after, lost=lost, damage=damage, shelf=shelf.ahead(after), unplanned=unplanned)
-        return replace(found, beyond=self._beyond(due.cursor, shelf))
+        unplanned = lost is not None or any(first > after or not state.begins for first in state.held[-1:])
+        found = replace(due, after=after, lost=lost, damage=damage, state=state.ahead(after), unplanned=unplanned)
+        return replace(found, beyond=self._beyond(due.cursor, state))
 
-    def _shelf(self, cursor: Cursor, mark: Archived | None) -> Shelf:
+    def _state(self, cursor: Cursor, mark: Archived | None) -> FolderState:
         folder = folder_of(cursor.queue)
         # What is trimmed was archived, though the watermark may be older than that.
         reached = max([cursor.start, *([] if mark is None else [mark.watermark])])
         written = partial(is_written, self.storage)
 
-        def look() -> Shelf:
+        def look() -> FolderState:
             names = self.storage.list(folder)
             held = tuple(first_seq(name) for name in names if is_manifest(name))
-            looker = Looker(self.storage.read, written, cursor.position, _began(cursor, mark, held), reached)
-            found = with_true_end(looker.look(folder, with_data(names)), folder, self.storage.read)
+            reader = FolderReader(self.storage.read, written, cursor.position, _began(cursor, mark, held), reached)
+            found = with_true_end(reader.look(folder, with_data(names)), folder, self.storage.read)
             return replace(found, held=held)
 
         return settled(look(), look)
 
-    def _check_end(self, due: Due, shelf: Shelf) -> None:
+    def _check_end(self, due: Due, state: FolderState) -> None:
         """Raise if the archive goes beyond the position: what lies there may be other messages than those to come."""
-        ends = {mark.through for mark in shelf.finished}.difference(mark.through for mark in shelf.strays)
+        ends = {mark.through for mark in state.finished}.difference(mark.through for mark in state.strays)
         end = max([*ends, *([] if due.mark is None else [due.mark.watermark])], default=due.cursor.position)
         if self._is_beyond(due.cursor, end):
             raise SettingsError(f"{self._told(due.cursor, 'archived', end)}; else begin another archive")
 
-    def _beyond(self, cursor: Cursor, shelf: Shelf) -> str:
+    def _beyond(self, cursor: Cursor, state: FolderState) -> str:
         """Return what is wrong with an unfinished plan, or a mark alone, that goes beyond the position."""
-        for mark in shelf.strays:
+        for mark in state.strays:
             if self._is_beyond(cursor, mark.through):
                 return f"a mark goes beyond what is released, to seq {mark.through}; {without_plan(mark)}"
-        first = shelf.unfinished
-        end = cursor.position if first is None else shelf.through.get(first, cursor.position)
+        first = state.unfinished
+        end = cursor.position if first is None else state.through.get(first, cursor.position)
         if first is None or not self._is_beyond(cursor, end):
             return ""
         return f"{self._told(cursor, 'planned', end)}. {deletable(first)}"
@@ -239,15 +239,15 @@ class Ledgers:
         )
 
 
-def _archived(due: Due, shelf: Shelf, damage: Damage | None) -> tuple[int, int | None]:
+def _archived(due: Due, state: FolderState, damage: Damage | None) -> tuple[int, int | None]:
     """Up to where the archive is whole, and how far it went where that is further."""
-    mark, end = due.mark, shelf.end
+    mark, end = due.mark, state.end
     known = [*([] if end is None else [end]), *([] if mark is None else [mark.watermark])]
     if damage is not None:
         return damage.after, max(known, default=damage.after)
     if mark is None:
         # A new archive, or one that was moved: its watermark is under its old address.
-        unplanned = [due.cursor.start, *([] if shelf.before is None else [shelf.before])]
+        unplanned = [due.cursor.start, *([] if state.before is None else [state.before])]
         return (min(unplanned) if end is None else end), None
     if end is None:
         return (due.cursor.first_seq - 1 if mark.began is None else mark.began), mark.watermark

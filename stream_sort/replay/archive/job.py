@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_sort.model.records import Cursor
-    from stream_sort.replay.archive.due import Ledgers
+    from stream_sort.replay.archive.due import DueReader
     from stream_sort.replay.engine.command import Confirm
     from stream_sort.replay.engine.places import FindNearby
     from stream_sort.replay.engine.report import JobReport
@@ -58,16 +58,16 @@ def archive(options: ArchiveOptions, spark: SparkSession) -> JobReport:
 def dry_run(options: ArchiveOptions) -> JobReport:
     """Return what a run would do and cost; writes nothing and reads no message."""
     Owner.of(options.access).check(options.storage)
-    ledgers = options.ledgers()
-    dues = _dues(options, ledgers)
-    accounts = Accounts.of(dues, no_consumers=not ledgers.control.consumers())
+    due_reader = options.due_reader()
+    dues = _dues(options, due_reader)
+    accounts = Accounts.of(dues, no_consumers=not due_reader.control.consumers())
     plans = [SegmentPlan.of(due.range, options.segment_rows) for due in _worthwhile(dues, options)]
     for plan in plans:
         accounts.queues[plan.queue].rows = plan.through - plan.after
         accounts.queues[plan.queue].segments = len(plan.ends)
     if options.trim:
         through = {due.queue: due.after for due in dues} | {plan.queue: plan.through for plan in plans}
-        for bound in TrimBounds(options.access, ledgers.control).of(_deletable(dues, through)):
+        for bound in TrimBounds(options.access, due_reader.control).of(_deletable(dues, through)):
             accounts.queues[bound.queue].trimmed = bound.slots
     segments = [held for plan in plans for held in plan.segments]
     cost = estimate(options.access, segments, consistent=options.consistent)
@@ -83,10 +83,10 @@ class _Run:
         self._owner = Owner.of(options.access)
         # Before anything is made of what the archive holds.
         self._owner.check(options.storage)
-        self._ledgers: Ledgers = options.ledgers()
-        self._bounds = TrimBounds(options.access, self._ledgers.control) if options.trim else None
-        self._dues = self._marked(_dues(options, self._ledgers))
-        self.accounts = Accounts.of(self._dues, no_consumers=not self._ledgers.control.consumers())
+        self._due_reader: DueReader = options.due_reader()
+        self._bounds = TrimBounds(options.access, self._due_reader.control) if options.trim else None
+        self._dues = self._marked(_dues(options, self._due_reader))
+        self.accounts = Accounts.of(self._dues, no_consumers=not self._due_reader.control.consumers())
         self.accounts.resumed = sum(due.unmarked_segments for due in self._dues)
         self._rate = job_rate(options.max_read_units, spark)
         origin = TableOrigin(options.access, consistent=options.consistent, rate=self._rate)
@@ -127,19 +127,19 @@ class _Run:
 
     def _marked(self, dues: list[Due]) -> list[Due]:
         """Return how queues stand once finished plans have their marks, and whatever is archived has a watermark."""
-        wanting = [due for due in dues if due.shelf.unmarked or due.lacks_watermark]
+        wanting = [due for due in dues if due.state.unmarked or due.lacks_watermark]
         again = {due.queue: due for due in AT_ONCE.map(self._mark, wanting)}
         return [again.get(due.queue, due) for due in dues]
 
     def _mark(self, due: Due) -> Due:
-        for plan in due.shelf.unmarked:
+        for plan in due.state.unmarked:
             # One that was lost was made again.
             self._options.storage.put_if_absent(plan.name, plan.text())
             mark_finished(self._options.storage, plan)
         if not due.lacks_watermark:
             return due
         old, began = (None, due.began) if due.mark is None else (due.mark.watermark, due.mark.began)
-        self._ledgers.marks.set_watermark(due.queue, old, due.after, began=began)
+        self._due_reader.marks.set_watermark(due.queue, old, due.after, began=began)
         return replace(due, mark=Archived(due.after, began))
 
     def _write_plans(self, ranges: Iterable[Range], progress: JobProgress) -> list[SegmentPlan]:
@@ -166,7 +166,7 @@ class _Run:
         due, there = account.due, list[Range]()
         try:
             if due.unplanned:
-                there = unplanned(storage, wanted, due.shelf.room(wanted.after), due.cursor.position)
+                there = unplanned(storage, wanted, due.state.room(wanted.after), due.cursor.position)
             planned = SegmentPlan.along(wanted, there, self._options.segment_rows)
             _check(storage, due, planned)
             plan, is_new = fix(storage, planned)
@@ -194,7 +194,7 @@ class _Run:
         due, mark = account.due, account.due.mark
         there = None if mark is None else mark.watermark
         old = there if account.through == due.after else account.through
-        self._ledgers.marks.set_watermark(
+        self._due_reader.marks.set_watermark(
             plan.queue, old, plan.through, began=due.began if mark is None else mark.began
         )
         account.through = plan.through
@@ -227,12 +227,12 @@ def _command(given: argparse.Namespace, confirm: Confirm | None) -> int:
     return deliver(report, given, given.report)
 
 
-def _dues(options: ArchiveOptions, ledgers: Ledgers) -> list[Due]:
+def _dues(options: ArchiveOptions, due_reader: DueReader) -> list[Due]:
     """Return how all queues stand. Where it deletes, a run with a mistyped address must not begin another archive."""
     damaged = dict[str, StreamSortError]()
-    dues = ledgers.due(options.access.cursors(options.selection, damaged))
+    dues = due_reader.due(options.access.cursors(options.selection, damaged))
     dues += [Due.without_row(queue, error) for queue, error in damaged.items()]
-    return ledgers.known_elsewhere(dues) if options.trim else dues
+    return due_reader.known_elsewhere(dues) if options.trim else dues
 
 
 def _deletable(dues: Iterable[Due], through: Mapping[str, int]) -> list[tuple[Cursor, Range]]:
@@ -246,7 +246,7 @@ def _deletable(dues: Iterable[Due], through: Mapping[str, int]) -> list[tuple[Cu
 
 def _check(storage: Storage, due: Due, plan: SegmentPlan) -> None:
     """Raise ArchiveDamaged for a plan that would make the queue unreadable: it is neither written nor followed."""
-    refusal = due.shelf.refusal(plan)
+    refusal = due.state.refusal(plan)
     if refusal:
         raise ArchiveDamaged(storage.address(plan.name), refusal)
 

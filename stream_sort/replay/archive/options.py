@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import SettingsError
-from stream_sort.replay.archive.due import Ledgers
+from stream_sort.replay.archive.due import DueReader
 from stream_sort.replay.engine.options import SEGMENT_ROWS, TABLES
 from stream_sort.replay.engine.source import missing_table
 from stream_sort.replay.files.storage import Storage
@@ -62,8 +62,8 @@ class ArchiveOptions:
             quiet=given.quiet,
         )
 
-    def ledgers(self) -> Ledgers:
+    def due_reader(self) -> DueReader:
         """Return where it stands how far queues are consumed and archived."""
         marks = self.access.archive_marks(self.control_table, self.storage.canonical)
         stores = self.access.sorter.stores
-        return Ledgers(stores.control(self.control_table), marks, self.storage, stores.cursors)
+        return DueReader(stores.control(self.control_table), marks, self.storage, stores.cursors)

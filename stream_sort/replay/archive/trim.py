@@ -78,7 +78,7 @@ class TrimQueues:
         try:
             archive = ArchiveOrigin(self.storage)
             archive.check_holds(held)
-            seen = Seen()
+            seen = SeenSeqs()
             found = first_difference(seen.watched(table.read(held)), archive.read(held))
             if found is not None:
                 problem, held = found.problem, replace(held, through=found.seq - 1)
@@ -117,7 +117,7 @@ class TrimQueues:
         return found
 
 
-class Seen:
+class SeenSeqs:
     """Watches slots go by, in order, and keeps which they were, as runs of seqs."""
 
     def __init__(self) -> None:

@@ -17,6 +17,7 @@ from stream_sort.replay.audit.queues import RUNS, RunCollector
 from stream_sort.replay.engine.report import some_notes
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.files.storage import AT_ONCE
+from stream_sort.replay.origins.archive.folder_state import SOME, unfinished_notes
 from stream_sort.replay.origins.archive.folders import STRAY, folders
 from stream_sort.replay.origins.archive.manifest import (
     LOST,
@@ -28,7 +29,6 @@ from stream_sort.replay.origins.archive.manifest import (
     stored_manifest,
 )
 from stream_sort.replay.origins.archive.segments import read_segment
-from stream_sort.replay.origins.archive.shelf import SOME, unfinished_notes
 from stream_sort.replay.origins.export.order import Doubles
 from stream_sort.replay.origins.origin import run_parts
 from stream_sort.replay.ranges import Range

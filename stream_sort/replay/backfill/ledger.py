@@ -162,7 +162,7 @@ class Ledger:
         return int(found[1])
 
 
-class UnderWay:
+class RunningParts:
     """Counts what the records of parts that have not ended say, beyond what they said before; for progress only."""
 
     def __init__(self, ledger: Ledger, numbers: Sequence[int], before: Mapping[int, int]) -> None:

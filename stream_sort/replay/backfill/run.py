@@ -12,7 +12,7 @@ from stream_sort.errors import SettingsError, Trimmed
 from stream_sort.replay.backfill.bounds import shortfalls, trimmed_meanwhile, trimmed_notes
 from stream_sort.replay.backfill.joining import Join, begun_text, held_text, lost_text
 from stream_sort.replay.backfill.lease import Lease
-from stream_sort.replay.backfill.ledger import Ledger, UnderWay
+from stream_sort.replay.backfill.ledger import Ledger, RunningParts
 from stream_sort.replay.backfill.plan import check_new, check_sink_takes, left_over, new_plan
 from stream_sort.replay.backfill.report import forecast, hole_text, is_complete, is_settled, outcome
 from stream_sort.replay.backfill.tally import NOT_DONE, RangeTally
@@ -150,7 +150,7 @@ class BackfillRun:
         if parts:
             # A session takes a while to begin, which is no part of the job's pace.
             _ = self._spark
-        under_way = UnderWay(self._ledger, [part.number for part in parts], before)
+        under_way = RunningParts(self._ledger, [part.number for part in parts], before)
         with JobProgress(sum(part.rows for part in parts), len(parts), quiet=self.options.quiet) as progress:
             if not self.options.sink.is_files:
                 progress.watch(under_way)

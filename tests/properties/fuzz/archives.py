@@ -1,4 +1,4 @@
-"""Archives and the ledgers of jobs: manifests, plans, marks, the owner, segments, records."""
+"""Archives and the due_reader of jobs: manifests, plans, marks, the owner, segments, records."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from stream_sort.replay.engine.plan import JobPlan
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive import owner, plan
+from stream_sort.replay.origins.archive.folder_state import FolderState
 from stream_sort.replay.origins.archive.folders import folders
 from stream_sort.replay.origins.archive.manifest import parse, segment_name
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.archive.plan import SegmentPlan, mark_finished
 from stream_sort.replay.origins.archive.segments import read_segment, write_segment
-from stream_sort.replay.origins.archive.shelf import Shelf
 from stream_sort.replay.ranges import Part, Range, Selection
 from tests.properties.fuzz.target import Target
 from tests.properties.fuzz.values import TEXTS, VALUES, WHOLE, as_json, bitten, mangled
@@ -140,7 +140,7 @@ def check_ledger(files: dict[str, bytes]) -> None:
 
 def check_names(names: list[str]) -> None:
     """Names in an archive tell what is there, whoever put them there."""
-    Shelf.of(names).damage()
+    FolderState.of(names).damage()
     list(folders(names, lambda _: names, _nothing))
     for name in names:
         with suppress(StreamSortError):

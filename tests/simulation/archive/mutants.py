@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from stream_sort.replay.archive.due import Due
     from stream_sort.replay.archive.trim import TrimmedQueue
     from stream_sort.replay.files.storage import Storage
+    from stream_sort.replay.origins.archive.folder_state import Damage, FolderState
     from stream_sort.replay.origins.archive.manifest import Manifest
     from stream_sort.replay.origins.archive.plan import SegmentPlan
-    from stream_sort.replay.origins.archive.shelf import Damage, Shelf
     from stream_sort.replay.origins.table import TableOrigin
     from stream_sort.replay.ranges import Range
 
@@ -60,7 +60,7 @@ def _watermark_first(patch: pytest.MonkeyPatch) -> None:
         if found is not None:
             mark = run.accounts.queues[wanted.queue].due.mark
             old = None if mark is None else mark.watermark
-            run._ledgers.marks.set_watermark(wanted.queue, old, found[0].through, began=wanted.after)
+            run._due_reader.marks.set_watermark(wanted.queue, old, found[0].through, began=wanted.after)
         return found
 
     patch.setattr(job._Run, "_fix", fix_and_move)
@@ -108,8 +108,8 @@ def _unknown_beginning(patch: pytest.MonkeyPatch) -> None:
 def _believed_watermark(patch: pytest.MonkeyPatch) -> None:
     archived = due._archived
 
-    def by_watermark(one: Due, shelf: Shelf, damage: Damage | None) -> tuple[int, int | None]:
-        return archived(one, shelf, damage) if one.mark is None else (one.mark.watermark, None)
+    def by_watermark(one: Due, state: FolderState, damage: Damage | None) -> tuple[int, int | None]:
+        return archived(one, state, damage) if one.mark is None else (one.mark.watermark, None)
 
     patch.setattr(due, "_archived", by_watermark)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.model.slots import expand
-from stream_sort.replay.archive.due import Ledgers
+from stream_sort.replay.archive.due import DueReader
 from stream_sort.replay.archive.options import ArchiveOptions
 from stream_sort.replay.origins.access import TableAccess
 from stream_sort.stores.dynamodb import tables
@@ -130,6 +130,6 @@ class MemoryOptions(ArchiveOptions):
 
     marks: FusedMarks = field(kw_only=True)
 
-    def ledgers(self) -> Ledgers:
+    def due_reader(self) -> DueReader:
         stores = self.access.sorter.stores
-        return Ledgers(stores.control(self.control_table), self.marks, self.storage, stores.cursors)
+        return DueReader(stores.control(self.control_table), self.marks, self.storage, stores.cursors)

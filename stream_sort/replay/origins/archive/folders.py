@@ -9,15 +9,15 @@ from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
 from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.files.paths import decode_queue, encode_seq
 from stream_sort.replay.files.storage import AT_ONCE
+from stream_sort.replay.origins.archive.folder_state import FolderState, settled, with_data
 from stream_sort.replay.origins.archive.manifest import MANIFEST, QUEUES, deletable, first_seq, is_manifest, parse
 from stream_sort.replay.origins.archive.plan import SegmentPlan, stored_plan
-from stream_sort.replay.origins.archive.shelf import Shelf, settled, with_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from stream_sort.replay.origins.archive.folder_state import Damage
     from stream_sort.replay.origins.archive.manifest import Manifest
-    from stream_sort.replay.origins.archive.shelf import Damage
     from stream_sort.replay.ranges import Range
 
 STRAY = "no queue's folder has such a name; move it out of the archive"
@@ -56,7 +56,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Looker:
+class FolderReader:
     """Looks at a queue's folder, and reads its plans where names are not enough. Queues with all their marks cost none.
 
     A plan that was lost is made again from the manifests of its segments, if those are all there: between others, and
@@ -71,12 +71,12 @@ class Looker:
     began: int | None = None
     reached: int | None = None
 
-    def look(self, folder: str, names: Sequence[str]) -> Shelf:
-        """Return the shelf of a folder with these names, sorted."""
-        shelf = Shelf.of(names)
-        doubts = shelf.in_doubt(self.released)
-        if not doubts and not self._lost(shelf):
-            return shelf
+    def look(self, folder: str, names: Sequence[str]) -> FolderState:
+        """Return the state of a folder with these names, sorted."""
+        state = FolderState.of(names)
+        doubts = state.in_doubt(self.released)
+        if not doubts and not self._lost(state):
+            return state
         known: list[SegmentPlan] = []
         wrong: dict[int, str] = {}
         for first in doubts:
@@ -86,16 +86,16 @@ class Looker:
                 wrong[first] = _told(first, error)
         there = {first_seq(name) for name in with_data(names) if is_manifest(name)}
         whole = [plan for plan in known if self._is_whole(plan, there)]
-        told = shelf.knowing(known, whole, wrong)
+        told = state.knowing(known, whole, wrong)
         made = [plan for hole in self._lost(told) for plan in self._made_again(folder, there, *hole)]
-        return shelf.knowing([*known, *made], [*whole, *made], wrong) if made else told
+        return state.knowing([*known, *made], [*whole, *made], wrong) if made else told
 
-    def _lost(self, shelf: Shelf) -> list[tuple[int, int, int]]:
+    def _lost(self, state: FolderState) -> list[tuple[int, int, int]]:
         """Return where plans are lost: after which seq, at least up to which, and at most."""
-        found, begins = [(after, through, through) for after, through in shelf.holes], shelf.begins
+        found, begins = [(after, through, through) for after, through in state.holes], state.begins
         if begins and self.began is not None and begins[0] > self.began + 1:
             found.append((self.began, begins[0] - 1, begins[0] - 1))
-        end = shelf.end if begins else self.began
+        end = state.end if begins else self.began
         if end is not None and self.reached is not None and end < self.reached and end + 1 not in begins:
             found.append((end, self.reached, self.released))
         return found
@@ -120,45 +120,45 @@ class Looker:
         return all(held.after + 1 in there for held in plan.segments) and all(map(self.is_written, plan.segments))
 
 
-def with_true_end(shelf: Shelf, folder: str, read: Callable[[str], bytes]) -> Shelf:
-    """Return the shelf once it is known whether its last segment ends where its mark says: a new plan begins there.
+def with_true_end(state: FolderState, folder: str, read: Callable[[str], bytes]) -> FolderState:
+    """Return the state once it is known whether its last segment ends where its mark says: a new plan begins there.
 
     A manifest that cannot be read is named by whoever reads the segment.
     """
-    mark = max(shelf.finished, default=None)
-    last = max(shelf.ends.items(), default=None)
+    mark = max(state.finished, default=None)
+    last = max(state.ends.items(), default=None)
     if mark is None or last is None or last[1] != mark.through:
-        return shelf
+        return state
     name = f"{folder}{encode_seq(last[0])}{MANIFEST}"
     try:
         through = parse(read(name), name, name).through
     except (ArchiveDamaged, FileMissing):
-        return shelf
+        return state
     if through == mark.through:
-        return shelf
+        return state
     told = f"the last segment ends at seq {through}, and the mark {mark.file_name} says {mark.through}"
-    return replace(shelf, short={mark.first: told})
+    return replace(state, short={mark.first: told})
 
 
 def folders(
     names: Iterable[str], look: Callable[[str], Sequence[str]], read: Callable[[str], bytes]
 ) -> Iterator[Folder]:
     """Yield the folders of some names; `look` lists a folder again."""
-    looker, by_folder = Looker(read), dict[str, list[str]]()
+    reader, by_folder = FolderReader(read), dict[str, list[str]]()
     for name in names:
         by_folder.setdefault(QUEUES + name.removeprefix(QUEUES).partition("/")[0] + "/", []).append(name)
 
-    def judged(folder: str) -> Shelf:
-        return settled(looker.look(folder, by_folder[folder]), lambda: looker.look(folder, look(folder)))
+    def judged(folder: str) -> FolderState:
+        return settled(reader.look(folder, by_folder[folder]), lambda: reader.look(folder, look(folder)))
 
-    plain = {folder: Shelf.of(held) for folder, held in by_folder.items()}
-    doubtful = [folder for folder, shelf in plain.items() if shelf.in_doubt() or shelf.damage() is not None]
+    plain = {folder: FolderState.of(held) for folder, held in by_folder.items()}
+    doubtful = [folder for folder, state in plain.items() if state.in_doubt() or state.damage() is not None]
     plain |= zip(doubtful, AT_ONCE.map(judged, doubtful), strict=True)
-    for folder, shelf in plain.items():
-        names_of = {first: f"{folder}{encode_seq(first)}{MANIFEST}" for first in shelf.readable}
-        ends = {names_of[first]: through for first, through in shelf.ends.items() if first in names_of}
+    for folder, state in plain.items():
+        names_of = {first: f"{folder}{encode_seq(first)}{MANIFEST}" for first in state.readable}
+        ends = {names_of[first]: through for first, through in state.ends.items() if first in names_of}
         manifests = tuple(names_of.values())
-        yield Folder(folder, manifests, shelf.damage(), shelf.is_unfinished, shelf.queue, ends)
+        yield Folder(folder, manifests, state.damage(), state.is_unfinished, state.queue, ends)
 
 
 def _told(first: int, error: ArchiveDamaged | FileMissing) -> str:

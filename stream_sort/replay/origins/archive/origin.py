@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput
 from stream_sort.replay.files.storage import AT_ONCE
+from stream_sort.replay.origins.archive.folder_state import UNFINISHED, unfinished_notes
 from stream_sort.replay.origins.archive.folders import STRAY, folders
 from stream_sort.replay.origins.archive.manifest import (
     DATA,
@@ -25,7 +26,6 @@ from stream_sort.replay.origins.archive.manifest import (
     stored_manifest,
 )
 from stream_sort.replay.origins.archive.segments import check_bytes, read_segment
-from stream_sort.replay.origins.archive.shelf import UNFINISHED, unfinished_notes
 from stream_sort.replay.origins.origin import run_parts
 from stream_sort.replay.ranges import Range, Selection, clipped, joined
 

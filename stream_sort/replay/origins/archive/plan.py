@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from stream_sort.errors import ArchiveDamaged, FileMissing
 from stream_sort.replay.files.json_content import value_of
 from stream_sort.replay.files.paths import encode_seq
+from stream_sort.replay.origins.archive.folder_state import Finished
 from stream_sort.replay.origins.archive.manifest import LOST, MANIFEST, PLANS, folder_of, segment_name, stored_manifest
-from stream_sort.replay.origins.archive.shelf import Finished
 from stream_sort.replay.ranges import Range, range_of
 
 if TYPE_CHECKING:

@@ -87,7 +87,7 @@ class Doubles:
         self.examples = [*self.examples, (queue, seq)][:EXAMPLES]
 
 
-class Singles:
+class SlotsOnce:
     """The slots of a part, one for each place; `doubles` counts what came twice among those that came so far."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:

@@ -14,7 +14,7 @@ from stream_sort.errors import InvalidInput, SequenceConflict, SettingsError
 from stream_sort.model.message import KeyNames
 from stream_sort.replay.origins.export.files import read_keys, read_slots
 from stream_sort.replay.origins.export.manifest import Export, open_export
-from stream_sort.replay.origins.export.order import Doubles, Places, Singles, without_doubles
+from stream_sort.replay.origins.export.order import Doubles, Places, SlotsOnce, without_doubles
 from stream_sort.replay.origins.origin import map_in_arrow, run_parts, run_tasks
 from stream_sort.replay.ranges import ROWS_PER_PART, Range, Selection, clipped, cut_parts
 from stream_sort.replay.slots import in_time, messages
@@ -179,7 +179,7 @@ def _working(
         from pyspark import TaskContext  # noqa: PLC0415  # of the executor
 
         index = cast("TaskContext", TaskContext.get()).partitionId()
-        slots = Singles(batches)
+        slots = SlotsOnce(batches)
         answer(lambda: (index, work(known.value[index], slots), slots.doubles))
         yield from ()
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from stream_sort.errors import FileMissing
-from stream_sort.replay.origins.archive.folders import Folder, Looker, folders
+from stream_sort.replay.origins.archive.folder_state import Finished, FolderState, settled, unfinished_notes, with_data
+from stream_sort.replay.origins.archive.folders import Folder, FolderReader, folders
 from stream_sort.replay.origins.archive.manifest import folder_of, segment_name
 from stream_sort.replay.origins.archive.plan import SegmentPlan
-from stream_sort.replay.origins.archive.shelf import Finished, Shelf, settled, unfinished_notes, with_data
 
 FIRST = SegmentPlan("q", -11, (-1, 9))
 SECOND = SegmentPlan("q", 9, (29,))
@@ -30,8 +30,8 @@ def left_without(*gone: str) -> list[str]:
     return [name for name in WHOLE if name not in gone]
 
 
-def without(*gone: str) -> Shelf:
-    return Shelf.of(left_without(*gone))
+def without(*gone: str) -> FolderState:
+    return FolderState.of(left_without(*gone))
 
 
 def unread(name: str) -> bytes:
@@ -44,8 +44,8 @@ def read(name: str) -> bytes:
     return PLANS[name]
 
 
-def looked(held: list[str]) -> Shelf:
-    return Looker(read).look(folder_of("q"), held)
+def looked(held: list[str]) -> FolderState:
+    return FolderReader(read).look(folder_of("q"), held)
 
 
 def of_names(found: list[str]) -> Folder:
@@ -54,15 +54,15 @@ def of_names(found: list[str]) -> Folder:
 
 
 def test_what_is_whole_ends_where_its_last_plan_does() -> None:
-    shelf = Shelf.of(WHOLE)
-    assert (shelf.damage(), shelf.end) == (None, 59)
-    assert (Shelf.of([]).damage(), Shelf.of([]).end) == (None, None)
+    state = FolderState.of(WHOLE)
+    assert (state.damage(), state.end) == (None, 59)
+    assert (FolderState.of([]).damage(), FolderState.of([]).end) == (None, None)
 
 
 def test_the_newest_plan_may_be_unfinished() -> None:
-    shelf = without(THIRD.mark, segment_name(THIRD.segments[0]) + ".json")
-    assert (shelf.damage(), shelf.end) == (None, 29)
-    assert Shelf.of([FIRST.name]).end == -11
+    state = without(THIRD.mark, segment_name(THIRD.segments[0]) + ".json")
+    assert (state.damage(), state.end) == (None, 29)
+    assert FolderState.of([FIRST.name]).end == -11
 
 
 @pytest.mark.parametrize("plan", [FIRST, SECOND, THIRD])
@@ -84,8 +84,8 @@ def test_lost_segments_are_named_where_their_plan_can_be_read(plan: SegmentPlan)
 
 def test_a_lost_segment_is_told_where_data_is_asked_for() -> None:
     left = [name for name in WHOLE if name != segment_name(SECOND.segments[0]) + ".parquet"]
-    assert Shelf.of(left).damage() is None
-    damage = Shelf.of(with_data(left)).damage()
+    assert FolderState.of(left).damage() is None
+    damage = FolderState.of(with_data(left)).damage()
     assert damage is not None
     assert damage.after == 9
 
@@ -106,15 +106,15 @@ def test_what_is_lost_without_its_plan_cannot_be_written_again() -> None:
 def test_what_a_run_writes_while_names_are_listed_is_no_damage() -> None:
     torn = without(segment_name(SECOND.segments[0]) + ".json")
     torn_later = without(segment_name(THIRD.segments[0]) + ".json")
-    looks = iter([torn_later, Shelf.of(WHOLE)])
+    looks = iter([torn_later, FolderState.of(WHOLE)])
     assert settled(torn, lambda: next(looks)).damage() is None
     assert settled(torn, lambda: torn).damage() is not None
 
 
 def test_a_lost_beginning_is_damage_where_it_is_known_where_the_archive_began() -> None:
     left = names(SECOND, THIRD)
-    assert Shelf.of(left).damage() is None
-    assert Shelf.of(left).damage(SECOND.after) is None
+    assert FolderState.of(left).damage() is None
+    assert FolderState.of(left).damage(SECOND.after) is None
     for held, planned in (
         (left, True),
         ([THIRD.name, THIRD.mark], True),
@@ -124,12 +124,12 @@ def test_a_lost_beginning_is_damage_where_it_is_known_where_the_archive_began() 
         # A plan made anew from here on would go over what follows.
         ([name for name in left if name != THIRD.name], False),
     ):
-        damage = Shelf.of(held).damage(FIRST.after)
+        damage = FolderState.of(held).damage(FIRST.after)
         assert damage is not None
         assert (damage.after, damage.planned) == (-11, planned)
         assert "it began at seq -10, and its first plan that is there begins at seq" in damage.problem
-    assert Shelf.of(WHOLE).damage(FIRST.after) is None
-    assert Shelf.of([]).damage(FIRST.after) is None
+    assert FolderState.of(WHOLE).damage(FIRST.after) is None
+    assert FolderState.of([]).damage(FIRST.after) is None
 
 
 def test_each_queue_is_judged_by_itself() -> None:
@@ -172,16 +172,16 @@ def test_a_queue_with_a_long_name_is_named_by_its_plan() -> None:
 @pytest.mark.parametrize("plan", [FIRST, SECOND, THIRD])
 def test_a_plan_whose_segments_are_all_there_is_finished_without_its_mark(plan: SegmentPlan) -> None:
     held = left_without(plan.mark)
-    shelf = looked(held)
-    assert (shelf.damage(), shelf.end, shelf.unfinished, shelf.unmarked) == (None, 59, None, (plan,))
+    state = looked(held)
+    assert (state.damage(), state.end, state.unfinished, state.unmarked) == (None, 59, None, (plan,))
     folder = of_names(held)
     assert (len(folder.manifests), folder.damage, folder.unfinished) == (5, None, False)
 
 
 def test_a_plan_is_not_finished_where_its_segments_are_not_as_planned() -> None:
     held = left_without(THIRD.mark)
-    shelf = Looker(read, is_written=lambda one: one.through != 59).look(folder_of("q"), held)
-    assert (shelf.end, shelf.unfinished, shelf.unmarked) == (29, 30, ())
+    state = FolderReader(read, is_written=lambda one: one.through != 59).look(folder_of("q"), held)
+    assert (state.end, state.unfinished, state.unmarked) == (29, 30, ())
 
 
 @pytest.mark.parametrize(("plan", "after"), [(FIRST, -11), (SECOND, 9), (THIRD, 29)])
@@ -199,19 +199,19 @@ def test_a_plan_without_a_mark_that_cannot_be_read_is_damage(plan: SegmentPlan, 
 def test_a_mark_that_says_more_than_its_plan_is_damage(lie: Finished) -> None:
     held = [name if name != THIRD.mark else name.rpartition("/")[0] + "/" + lie.file_name for name in WHOLE]
     for found in (held, [*held, THIRD.mark]):
-        shelf = looked(found)
-        damage = shelf.damage()
+        state = looked(found)
+        damage = state.damage()
         assert damage is not None
-        assert (damage.after, damage.planned, shelf.end) == (29, False, 29)
+        assert (damage.after, damage.planned, state.end) == (29, False, 29)
         assert lie.file_name in damage.problem
 
 
 def test_a_mark_beyond_what_is_released_is_compared_with_its_plan() -> None:
     lie = Finished(30, 99, 2)
     held = [name if name != THIRD.mark else name.rpartition("/")[0] + "/" + lie.file_name for name in WHOLE]
-    shelf = Looker(read, released=59).look(folder_of("q"), held)
-    assert shelf.damage() is not None
-    assert shelf.end == 29
+    state = FolderReader(read, released=59).look(folder_of("q"), held)
+    assert state.damage() is not None
+    assert state.end == 29
 
 
 def test_unfinished_runs_are_told_of_queue_by_queue_but_not_of_thousands() -> None:
@@ -251,7 +251,10 @@ def of_names_with(found: list[str], content: dict[str, bytes]) -> Folder:
 
 
 def test_a_mark_of_nothing_is_none() -> None:
-    assert Shelf.of([*WHOLE, folder_of("q") + "plans/" + Finished(60, 59, 0).file_name]).finished[-1] == THIRD.finished
+    assert (
+        FolderState.of([*WHOLE, folder_of("q") + "plans/" + Finished(60, 59, 0).file_name]).finished[-1]
+        == THIRD.finished
+    )
 
 
 def test_what_marks_say_of_the_ends_of_segments_goes_with_their_manifests() -> None:
@@ -262,11 +265,11 @@ def test_what_marks_say_of_the_ends_of_segments_goes_with_their_manifests() -> N
 
 
 def test_a_plan_that_a_mark_or_another_plan_contradicts_is_not_followed() -> None:
-    shelf = without(SECOND.name)
-    assert shelf.refusal(SECOND) == ""
-    assert f"the mark {SECOND.finished.file_name}" in shelf.refusal(SegmentPlan("q", 9, (19, 29)))
-    assert "overlaps" in shelf.refusal(SegmentPlan("q", -11, (19,)))
-    assert shelf.refusal(SegmentPlan("q", 59, (99,))) == ""
+    state = without(SECOND.name)
+    assert state.refusal(SECOND) == ""
+    assert f"the mark {SECOND.finished.file_name}" in state.refusal(SegmentPlan("q", 9, (19, 29)))
+    assert "overlaps" in state.refusal(SegmentPlan("q", -11, (19,)))
+    assert state.refusal(SegmentPlan("q", 59, (99,))) == ""
 
 
 LATER = SegmentPlan("q", 59, (79,))
@@ -275,15 +278,15 @@ LATER = SegmentPlan("q", 59, (79,))
 @pytest.mark.parametrize("after", [-11, 9, 29, 59])
 @pytest.mark.parametrize("gone", [(), (THIRD.mark,), (SECOND.mark,), (SECOND.name,), (FIRST.name, FIRST.mark)])
 def test_what_is_kept_of_a_shelf_answers_for_plans_to_come_as_all_of_it(after: int, gone: tuple[str, ...]) -> None:
-    shelf = without(*gone)
-    kept = shelf.ahead(after)
-    assert (kept.unfinished, kept.end, kept.begins[:1]) == (shelf.unfinished, shelf.end, shelf.begins[:1])
+    state = without(*gone)
+    kept = state.ahead(after)
+    assert (kept.unfinished, kept.end, kept.begins[:1]) == (state.unfinished, state.end, state.begins[:1])
     for plan in (FIRST, SECOND, THIRD, LATER, SegmentPlan("q", 9, (19, 39)), SegmentPlan("q", -11, (99,))):
         if plan.after >= after:
-            assert (kept.room(plan.after), kept.refusal(plan)) == (shelf.room(plan.after), shelf.refusal(plan))
+            assert (kept.room(plan.after), kept.refusal(plan)) == (state.room(plan.after), state.refusal(plan))
 
 
 def test_what_is_kept_of_a_shelf_does_not_grow_with_the_runs_before() -> None:
     plans = [SegmentPlan("q", seq - 1, (seq,)) for seq in range(1_000)]
-    kept = Shelf.of(sorted(names(*plans))).ahead(999)
+    kept = FolderState.of(sorted(names(*plans))).ahead(999)
     assert (len(kept.plans), len(kept.finished), kept.segments) == (2, 2, ())

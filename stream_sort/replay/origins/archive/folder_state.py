@@ -52,7 +52,7 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class FolderState:
     """The plans, the marks and the segments of one queue; plans and segments by their first seqs.
 
     Of plans that were read: `unmarked` are those that are finished all the same, `wrong` says what cannot be relied on,
@@ -73,8 +73,8 @@ class Shelf:
     lacking: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> Shelf:
-        """Read a shelf off the names in a queue's folder, sorted; a segment is there when its manifest is."""
+    def of(cls, names: Iterable[str]) -> FolderState:
+        """Read a state off the names in a queue's folder, sorted; a segment is there when its manifest is."""
         plans = [name.rpartition("/")[2] for name in names if PLANS in name]
         found = [one for one in map(_FINISHED.fullmatch, plans) if one]
         marks = [Finished(decode_seq(one[1]), decode_seq(one[2]), int(one[3])) for one in found]
@@ -114,10 +114,10 @@ class Shelf:
         plans = set(self.plans)
         return [mark for mark in self.finished if mark.first not in plans and self._missing(mark)]
 
-    def ahead(self, after: int) -> Shelf:
+    def ahead(self, after: int) -> FolderState:
         """Return what counts for plans that begin after a seq: the first and the last one, and whatever goes beyond it.
 
-        A run holds the shelves of all queues, and a queue may have had thousands of runs.
+        A run holds the states of all queues, and a queue may have had thousands of runs.
         """
         some = {*self.plans[:1], *self.plans[-1:], *(mark.first for mark in (*self.finished[:1], *self.finished[-1:]))}
         plans = tuple(first for first in self.plans if first > after or first in some)
@@ -177,8 +177,10 @@ class Shelf:
         marks = self._marks
         return tuple(first for first in self.plans if first not in marks or self._is_doubted(marks[first], released))
 
-    def knowing(self, plans: Iterable[SegmentPlan], whole: Iterable[SegmentPlan], wrong: Mapping[int, str]) -> Shelf:
-        """Return the shelf once plans were read, of which some have all their segments, and others cannot be read."""
+    def knowing(
+        self, plans: Iterable[SegmentPlan], whole: Iterable[SegmentPlan], wrong: Mapping[int, str]
+    ) -> FolderState:
+        """Return the state once plans were read, of which some have all their segments, and others cannot be read."""
         known, marks = list(plans), self._marks
         lies = {plan.first: marks[plan.first] for plan in known if marks.get(plan.first) not in {None, plan.finished}}
         wrong = {**wrong, **{plan.first: _told(lies[plan.first], plan) for plan in known if plan.first in lies}}
@@ -293,16 +295,16 @@ def unfinished_notes(queues: Iterable[str]) -> tuple[str, ...]:
     return tuple(told)
 
 
-def settled(shelf: Shelf, look: Callable[[], Shelf]) -> Shelf:
-    """Return the shelf, looked at again if it seems damaged: a run may write and mark while names are listed."""
-    damage = shelf.damage()
+def settled(state: FolderState, look: Callable[[], FolderState]) -> FolderState:
+    """Return the state, looked at again if it seems damaged: a run may write and mark while names are listed."""
+    damage = state.damage()
     while damage is not None:
-        shelf = look()
-        again = shelf.damage()
+        state = look()
+        again = state.damage()
         if again is None or again.after == damage.after:
-            return shelf
+            return state
         damage = again
-    return shelf
+    return state
 
 
 def with_data(names: Iterable[str]) -> list[str]:
