@@ -80,16 +80,20 @@ class OrderedConsumer(Consumer):
         self._sorter = sorter
         self._settings = settings
         self._control = sorter.stores.control(control_table)
-        desk = ConsumerContext(
+        context = ConsumerContext(
             terms=DeliveryTerms(name, batch_size, max_attempts, on_poison == "dead_letter", settings.start),
             queues=sorter.queues,
-            control=self._control,
+            checkpoints=self._control.checkpoints,
+            dead_letters=self._control.dead_letters,
             handler=no_handler if handler is None else check_handler(handler),
             waker=waker or self._waker(),
             clock=sorter.clock,
             new_run=lambda: uuid.uuid4().hex,
         )
-        super().__init__(desk, Registration(self._control, sorter.stores.cursors, sorter.clock, sorter.in_flight), pace)
+        registration = Registration(
+            self._control.subscriptions, context.checkpoints, sorter.stores.cursors, sorter.clock, sorter.in_flight
+        )
+        super().__init__(context, registration, pace)
         self._process: Any = None
 
     @classmethod
@@ -148,7 +152,7 @@ class OrderedConsumer(Consumer):
     @property
     def start(self) -> str:
         """Where it starts in queues that it has no checkpoint in; once it has run, as it was first registered."""
-        return self._desk.terms.start
+        return self._context.terms.start
 
     def create_tables(self) -> None:
         """Create the control table if it is not there, and wait for it; for local use and tests."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stream_sort.intake.window import Window
     from stream_sort.model.slots import Entry
     from stream_sort.model.withdrawal import Withdrawal
-    from stream_sort.ports import Clock, ControlStore, Stores
+    from stream_sort.ports import Clock, ControlStores, Stores
 
 MAX_REASON_BYTES = 256
 
@@ -346,7 +346,7 @@ class Sorter:
             raise InvalidInput(f"time_left is a function that returns the seconds left, not {shown(time_left)}")
         return CallTime(TimeBudget.of(time_left), self._options.deadline)
 
-    def _control(self, table: str | None) -> ControlStore | None:
+    def _control(self, table: str | None) -> ControlStores | None:
         if table is None:
             return None
         self._stores.check_control(table)

@@ -73,6 +73,34 @@ class Interrupted:
         return call
 
 
+class OnePort:
+    """Several ports of one table as one: no two of them have a method of the same name."""
+
+    def __init__(self, *ports: Any) -> None:
+        self._ports = ports
+
+    def __getattr__(self, name: str) -> Any:
+        return next(getattr(port, name) for port in self._ports if hasattr(port, name))
+
+
+def control_of(consumer: OrderedConsumer) -> Any:
+    """What a consumer knows of its control table, as one port."""
+    return OnePort(consumer._context.checkpoints, consumer._context.dead_letters)
+
+
+def give_control(consumer: OrderedConsumer, store: Any) -> None:
+    """Put another store in the place of both."""
+    consumer._context = replace(consumer._context, checkpoints=store, dead_letters=store)
+
+
+def interrupt_registration(consumer: OrderedConsumer) -> Interrupted:
+    """Put an interruptible store between the registration of a consumer and the control table."""
+    known = consumer._registration
+    store = Interrupted(OnePort(known._subscriptions, known._checkpoints))
+    known._subscriptions = known._checkpoints = store  # type: ignore[assignment]
+    return store
+
+
 def fail() -> None:
     """What happens when a table is out of reach."""
     raise StoreUnavailable("out of reach")
@@ -102,12 +130,12 @@ class Office:
 
     def interrupt(self, consumer: OrderedConsumer) -> Interrupted:
         """Put an interruptible store between a consumer and its control table."""
-        store = Interrupted(consumer._desk.control)
-        consumer._desk = replace(consumer._desk, control=store)  # type: ignore[arg-type]
+        store = Interrupted(control_of(consumer))
+        give_control(consumer, store)
         return store
 
     def row(self, queue: str = "q", name: str = "billing") -> Checkpoint | None:
-        return self.sorter.stores.control("Control").standing(name, queue).checkpoint
+        return self.sorter.stores.control("Control").checkpoints.standing(name, queue).checkpoint
 
     def lose_cursor(self, queue: str = "q") -> Any:
         """Take a cursor row away; returns it."""

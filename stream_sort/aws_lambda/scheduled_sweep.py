@@ -21,10 +21,11 @@ def scheduled_sweep(sorter: Sorter, telemetry: Telemetry) -> SweepStep:
     settings = ConsumerSettings.from_env()
     start = check_start(settings.start)
     control, cursors = sorter.stores.control(settings.control_table), sorter.stores.cursors
-    registrar = Registration(control, cursors, sorter.clock, sorter.in_flight)
-    watcher = LagWatch(control, cursors)
+    subscriptions, checkpoints = control.subscriptions, control.checkpoints
+    registration = Registration(subscriptions, checkpoints, cursors, sorter.clock, sorter.in_flight)
+    watcher = LagWatch(subscriptions, checkpoints, cursors)
 
     def register() -> None:
-        registrar.introduce(settings.consumer, start)
+        registration.introduce(settings.consumer, start)
 
     return SweepStep(Sweeper(sorter, lagging=watcher), watcher, register, telemetry)

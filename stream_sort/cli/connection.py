@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from stream_sort.insight.sources import Sources
     from stream_sort.ordered_consumer import OrderedConsumer
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
     from stream_sort.stream_sorter import StreamSorter
 
 DEFAULT_CONSUMER = "process"
@@ -63,7 +63,7 @@ class Connection:
         return self.sorter.sources(self.control)
 
     @cached_property
-    def control_store(self) -> ControlStore:
+    def control_store(self) -> ControlStores:
         """Return the control table; SettingsError if nothing names it."""
         control = self.sources.control
         if control is None:

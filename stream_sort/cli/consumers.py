@@ -52,7 +52,7 @@ def list_consumers(connection: Connection, *, retired: Retired = False, as_json:
     """
     rows = list(cursor_rows(connection.sources))
     control = connection.control_store
-    found = control.readable_consumers()
+    found = control.subscriptions.readable_consumers()
     left_out = {f"consumer {name}": error for name, error in found.damaged.items()}
     named = sorted(found.rows.values(), key=lambda one: (one.is_retired, one.name))
     now = connection.sources.clock()
@@ -137,7 +137,7 @@ def retire(
     Example: stream-sort consumers retire billing --yes
     """
     control = connection.control_store
-    known = control.readable_consumers()
+    known = control.subscriptions.readable_consumers()
     found = known.named(name)
     if found is None:
         raise ConsumerNotFound(name, [one.name for one in known.active()], retired=name in known.rows)

@@ -119,14 +119,14 @@ def chosen(found: list[Stuck], choice: Choice) -> list[Stuck]:
 
 def check_known(connection: Connection) -> None:
     """Raise ConsumerNotFound for a name that may be a typing error."""
-    known = connection.control_store.readable_consumers()
+    known = connection.control_store.subscriptions.readable_consumers()
     if connection.consumer_name not in {*known.rows, *known.damaged}:
         raise ConsumerNotFound(connection.consumer_name, [one.name for one in known.active()])
 
 
 def check_no_consumers(connection: Connection, queues: Sequence[str]) -> None:
     """Raise InvalidInput where a consumer is named in place of a queue."""
-    names = set(connection.control_store.readable_consumers().rows) if queues else set()
+    names = set(connection.control_store.subscriptions.readable_consumers().rows) if queues else set()
     for queue in names.intersection(queues):
         try:
             require_known(connection.sources, queue)

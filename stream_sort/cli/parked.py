@@ -78,7 +78,7 @@ def _parked_still(connection: Connection, queue: str) -> Parked | None:
     try:
         return _parked(connection, queue)
     except NotParked:
-        there = connection.control_store.standing(connection.consumer_name, queue).checkpoint
+        there = connection.control_store.checkpoints.standing(connection.consumer_name, queue).checkpoint
         if there is None:
             raise
         tell(f"{queue}: not parked: consumer {connection.consumer_name} has done all through seq {there.seq}")

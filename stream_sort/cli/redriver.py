@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stream_sort.cli.connection import Connection
     from stream_sort.model.consumption import Parked
     from stream_sort.ordered_consumer import OrderedConsumer
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
 
 # A run of Lambda's lasts 15 minutes at most; its answer is waited for.
 LONGEST_RUN = 905.0
@@ -53,7 +53,7 @@ class Redriver:
     client: Any
     function: str
     consumer: OrderedConsumer
-    control: ControlStore
+    control: ControlStores
 
     @classmethod
     def of(cls, connection: Connection, function: str | None) -> Redriver:
@@ -88,7 +88,7 @@ class Redriver:
         for letter in self.consumer.discarded(queue):
             if letter.seq == seq:
                 return replace(tried, outcome=DISCARDED, error=f"discarded meanwhile: {letter.discarded}")
-        there = self.control.standing(self.consumer.name, queue).checkpoint
+        there = self.control.checkpoints.standing(self.consumer.name, queue).checkpoint
         if was_dead or (there is not None and there.has_had(seq)):
             return replace(tried, outcome=DELIVERED, error="", by=BY_OTHERS)
         stands = "has not begun here" if there is None else f"stands at seq {there.seq}"

@@ -58,16 +58,16 @@ class Consumer:
     other stops. So a message may reach the handler more than once, but effects in `batch.transaction` happen once.
     """
 
-    def __init__(self, desk: ConsumerContext, registrar: Registration, pace: Pace | None = None) -> None:
-        self._desk = desk
-        self._registrar = registrar
+    def __init__(self, context: ConsumerContext, registration: Registration, pace: Pace | None = None) -> None:
+        self._context = context
+        self._registration = registration
         self._pace = pace or Pace()
         self._unrecorded = Unrecorded()
 
     @property
     def name(self) -> str:
         """The consumer's name."""
-        return self._desk.terms.name
+        return self._context.terms.name
 
     def process(self, wakes: Iterable[Wake], time_left: Callable[[], float] | None = None) -> list[Served]:
         """Look at every queue that a wake names, once; each gets one chunk in turn until all are done.
@@ -78,7 +78,7 @@ class Consumer:
         shift = self._shift(time_left)
         self._begin()
         latest = {wake.queue: wake for wake in wakes}
-        deliveries = [Delivery(self._desk, wake, shift) for wake in latest.values()]
+        deliveries = [Delivery(self._context, wake, shift) for wake in latest.values()]
         return self._run(deliveries, shift, time_left)
 
     def catch_up(self, queue: str, *, force: bool = False) -> int:
@@ -93,15 +93,15 @@ class Consumer:
 
     def checkpoint(self, queue: str) -> int:
         """The seq up to which everything is done in this queue; where it would begin if it has not begun."""
-        standing = self._desk.control.standing(self.name, check_queue(queue))
+        standing = self._context.checkpoints.standing(self.name, check_queue(queue))
         if standing.checkpoint is not None:
             return standing.checkpoint.seq
-        first = self._desk.queues.first_seq
+        first = self._context.queues.first_seq
         cursor = standing.cursor or Cursor(queue, first - 1, first)
-        start = self._registrar.start_of(self.name)
-        if start is None and self._desk.terms.start == LATEST:
+        start = self._registration.start_of(self.name)
+        if start is None and self._context.terms.start == LATEST:
             return cursor.position
-        return first_checkpoint(start or self._desk.terms.start, cursor)
+        return first_checkpoint(start or self._context.terms.start, cursor)
 
     def parked(self) -> list[Parked]:
         """Queues that wait behind a message that failed; the next to be tried first."""
@@ -113,13 +113,13 @@ class Consumer:
 
     def discarded(self, queue: str) -> list[DeadLetter]:
         """Messages of one queue that were discarded, dead or parked before, each with the reason; lowest seq first."""
-        return DeadLetterTries(self._desk).discarded(check_queue(queue))
+        return DeadLetterTries(self._context).discarded(check_queue(queue))
 
     def stuck(self, queue: str, seq: int | None = None) -> list[Parked | DeadLetter]:
         """What is dead or parked in one queue, or at one seq of it, as it stands now; lowest seq first."""
-        row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint
+        row = self._context.checkpoints.standing(self.name, check_queue(queue)).checkpoint
         parked = [row.parked] if row is not None and row.parked is not None else []
-        return [*DeadLetterTries(self._desk).of(queue, seq), *(one for one in parked if seq in {None, one.seq})]
+        return [*DeadLetterTries(self._context).of(queue, seq), *(one for one in parked if seq in {None, one.seq})]
 
     def redrive(self, queue: str, seq: int | None = None, *, time_left: Callable[[], float] | None = None) -> int:
         """Try again what is dead or parked in a queue, or at one seq of it: in order, each at its own place.
@@ -150,15 +150,15 @@ class Consumer:
         check_seq(seq)
         if not isinstance(reason, str) or not reason or not is_text(reason) or len(reason.encode()) > MAX_REASON:
             raise InvalidInput(f"a reason is text of 1 to {MAX_REASON} bytes")
-        row = self._desk.control.standing(self.name, check_queue(queue)).checkpoint
-        dead = DeadLetterTries(self._desk).of(queue, seq)
+        row = self._context.checkpoints.standing(self.name, check_queue(queue)).checkpoint
+        dead = DeadLetterTries(self._context).of(queue, seq)
         parked = row.parked if row is not None and row.parked is not None and row.parked.seq == seq else None
         # After a reset it may be both; what passes a parked message over takes the place of its dead letter.
         if row is not None and parked is not None and not (dead and (parked.damaged or seq <= row.seq)):
             done = self._pass_over(row, parked, reason)
         elif dead:
             letter = dead[0]
-            done = self._desk.control.settle(self.name, letter, replace(letter, discarded=reason))
+            done = self._context.dead_letters.settle(self.name, letter, replace(letter, discarded=reason))
         else:
             raise NotParked(self.name, queue, seq)
         if not done:
@@ -173,7 +173,7 @@ class Consumer:
         on where it was, queues that it has not begun from their first message; where a trim went past it meanwhile,
         its queue is parked as `Trimmed`: discard that seq.
         """
-        self._registrar.retire(self.name)
+        self._registration.retire(self.name)
 
     def reset(  # noqa: PLR0913  # each is a keyword with a default
         self,
@@ -197,9 +197,10 @@ class Consumer:
         so no longer, dead letters stay. What fails in one queue is its outcome, and keeps no other from being reset.
         All rows are read before anything is changed, and one that cannot be is an error: name the other queues.
         """
-        resetter = Resetter(self._desk)
-        time = time_of(to_time, by_duration, self._desk.clock())
-        plan = list(resetter.plan(ResetTarget.of(to, by, time), queues))
+        resetter = Resetter(self._context)
+        time = time_of(to_time, by_duration, self._context.clock())
+        target = ResetTarget.of(to, by, time)
+        plan = list(resetter.plan(self._registration.subscription(self.name), target, queues))
         if dry_run:
             return [planned for planned, _ in plan]
         if not force:
@@ -209,13 +210,13 @@ class Consumer:
     def _wake(self, queue: str) -> None:
         with suppress(Exception):
             # Whatever a waker of the user's raises: the sweep finds a queue that lags and sleeps.
-            self._desk.waker.wake(queue, 0.0)
+            self._context.waker.wake(queue, 0.0)
 
     def _last_given_up(self, parked: Parked) -> int:
         """The last seq that goes when a parked one is discarded: what is trimmed goes as a whole."""
         if not parked.damaged:
             return parked.seq
-        there = self._desk.control.standing(self.name, parked.queue, parked.seq)
+        there = self._context.checkpoints.standing(self.name, parked.queue, parked.seq)
         floor = None if there.cursor is None else there.cursor.floor
         if floor is None or parked.seq > floor or there.taken:
             raise QueueDamaged(self.name, parked.queue, parked.seq, parked.error)
@@ -228,10 +229,10 @@ class Consumer:
                 f"consumer {self.name!r}, queue {row.queue!r}: seq {last} is done, the checkpoint is {row.seq}; "
                 f"nothing was discarded. redrive({row.queue!r}) lets the queue go on"
             )
-        desk, now = self._desk, self._desk.clock()
-        new = row.moved(last, desk.new_run(), now)
+        context, now = self._context, self._context.clock()
+        new = row.moved(last, context.new_run(), now)
         letter = DeadLetter(row.queue, parked.seq, parked.error, parked.attempts, now, discarded=reason)
-        if not desk.control.commit(row, new, dead=letter).put(new):
+        if not context.checkpoints.commit(row, new, dead=letter).put(new):
             return False
         self._wake(row.queue)
         return True
@@ -285,7 +286,7 @@ class Consumer:
         self, queue: str, shift: Shift, time_left: Callable[[], float] | None, *, forced: bool, afresh: bool = False
     ) -> int:
         """Deliver one queue, and raise what kept it from that."""
-        delivery = Delivery(self._desk, Wake(queue), shift, persists=True, forced=forced, afresh=afresh)
+        delivery = Delivery(self._context, Wake(queue), shift, persists=True, forced=forced, afresh=afresh)
         served, *_ = self._run([delivery], shift, time_left)
         if served.error is not None:
             raise served.error
@@ -298,7 +299,7 @@ class Consumer:
 
         None is begun that might not end in time: it would be killed, and that counts as an attempt.
         """
-        letters, reserve = DeadLetterTries(self._desk), _reserve(shift)
+        letters, reserve = DeadLetterTries(self._context), _reserve(shift)
         longest, done = 0.0, 0
         for letter in dead:
             # In a long redrive, too, the registration is read again once a minute.
@@ -311,25 +312,25 @@ class Consumer:
         return done, not (done and time_left and _is_short(time_left, reserve, longest))
 
     def _parked(self) -> Iterator[Parked]:
-        page = self._desk.control.parked(self.name)
+        page = self._context.checkpoints.parked(self.name)
         yield from page.parked
         while page.next is not None:
-            page = self._desk.control.parked(self.name, None, page.next)
+            page = self._context.checkpoints.parked(self.name, None, page.next)
             yield from page.parked
 
     def _dead_letters(self) -> Iterator[DeadLetter]:
-        page = self._desk.control.dead_letters(self.name)
+        page = self._context.dead_letters.listed(self.name)
         yield from page.letters
         while page.next is not None:
-            page = self._desk.control.dead_letters(self.name, page.next)
+            page = self._context.dead_letters.listed(self.name, page.next)
             yield from page.letters
 
     def _shift(self, time_left: Callable[[], float] | None) -> Shift:
         seconds = time_left() if time_left else None
-        return Shift() if seconds is None else Shift(seconds, self._desk.clock() + seconds)
+        return Shift() if seconds is None else Shift(seconds, self._context.clock() + seconds)
 
     def _check_handler(self) -> None:
-        if self._desk.handler is no_handler:
+        if self._context.handler is no_handler:
             raise SettingsError(
                 f"consumer {self.name!r} has no handler; give it one: OrderedConsumer({self.name!r}, handle, ...). "
                 "Without one it can be asked, and messages discarded, but nothing delivered"
@@ -347,9 +348,9 @@ class Consumer:
     def _begin(self) -> None:
         """Before anything is delivered: see that it can be, and that the consumer is known and not retired."""
         self._check_handler()
-        start = self._registrar.register(self.name, self._desk.terms.start)
-        if start != self._desk.terms.start:
-            self._desk = replace(self._desk, terms=replace(self._desk.terms, start=start))
+        start = self._registration.register(self.name, self._context.terms.start)
+        if start != self._context.terms.start:
+            self._context = replace(self._context, terms=replace(self._context.terms, start=start))
 
 
 def _reserve(shift: Shift) -> float:

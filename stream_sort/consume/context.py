@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from stream_sort.consume.handler import Handler
     from stream_sort.model.records import Cursor
-    from stream_sort.ports import Clock, ControlStore, Waker
+    from stream_sort.ports import Checkpoints, Clock, DeadLetters, Waker
     from stream_sort.release.queues import Queues
 
 
@@ -33,7 +33,8 @@ class ConsumerContext:
 
     terms: DeliveryTerms
     queues: Queues
-    control: ControlStore
+    checkpoints: Checkpoints
+    dead_letters: DeadLetters
     handler: Handler
     waker: Waker
     clock: Clock

@@ -26,9 +26,9 @@ class CrashGuard:
     run died of several they are tried one by one, each with a precaution of its own.
     """
 
-    def __init__(self, desk: ConsumerContext, place: Session, shift: Shift, *, afresh: bool) -> None:
-        self._desk = desk
-        self._place = place
+    def __init__(self, context: ConsumerContext, session: Session, shift: Shift, *, afresh: bool) -> None:
+        self._context = context
+        self._session = session
         self._shift = shift
         self._afresh = afresh
         # Up to here every chunk gets a precaution.
@@ -46,7 +46,7 @@ class CrashGuard:
             self._through = row.parked.seq
             chunk.focus(row.seq, row.parked.seq)
         else:
-            self._through = row.seq + self._desk.terms.batch_size
+            self._through = row.seq + self._context.terms.batch_size
             chunk.crawl(self._through)
 
     def was_the_last(self, row: Checkpoint) -> bool:
@@ -57,7 +57,7 @@ class CrashGuard:
         parked = row.parked
         if parked is None or not is_precaution(parked) or parked.next_try is None or self._afresh:
             return False
-        return parked.attempts >= self._desk.terms.max_attempts
+        return parked.attempts >= self._context.terms.max_attempts
 
     def take(self, row: Checkpoint, first: Entry, seqs: tuple[int, ...], attempts: int) -> bool:
         """Take a precaution where one is due; False if somebody else got on instead.
@@ -65,29 +65,29 @@ class CrashGuard:
         `attempts` are those of the first message so far. What is noted is what they are if this process dies, too: a
         death that is only suspected counts in that case, and in no other.
         """
-        now, alone = self._desk.clock(), len(seqs) == 1
+        now, alone = self._context.clock(), len(seqs) == 1
         overdue = is_overdue(row, self._came_at(row, first), self._shift, now)
         if not (overdue or row.seq < self._through or (alone and self._counts_always(row, attempts))):
             return True
         if alone and overdue and self._may_have_been_tried(row, attempts):
             self._suspect = seqs[0]
         deaths = 1 + (self._suspect == seqs[0])
-        trouble = self._place.trouble
+        trouble = self._session.trouble
         parked = precaution(row, seqs[0], attempts + deaths if alone else 0, self._shift, now)
         if trouble is not None and trouble[1] == seqs[0]:
             parked = replace(parked, error=under_way(told(trouble[0])))
-        if not self._place.commit(row.seq, parked=parked):
+        if not self._session.commit(row.seq, parked=parked):
             return False
         # A precaution gets nobody on: what went wrong before is still to be recorded.
-        noted, self._place.trouble = self._place.standing_row(), trouble
+        noted, self._session.trouble = self._session.standing_row(), trouble
         # What is known of the message is what was known before; whatever comes of it replaces the precaution.
-        self._place.row, self._taken = replace(noted, parked=row.parked), noted.version
+        self._session.row, self._taken = replace(noted, parked=row.parked), noted.version
         return True
 
     @property
     def may_stand(self) -> bool:
         """Whether a precaution of ours stands, or may do so: one that was not answered may have been written."""
-        row, in_doubt = self._place.row, self._place.in_doubt
+        row, in_doubt = self._session.row, self._session.in_doubt
         return row is not None and (
             row.version == self._taken or any(is_precaution(one.row.parked) for one in in_doubt)
         )
@@ -95,8 +95,8 @@ class CrashGuard:
     def take_back(self) -> None:
         """Nobody died: a store failed, which is no fault of the message."""
         if self.may_stand:
-            row = self._place.standing_row()
-            self._place.commit(row.seq, parked=row.parked)
+            row = self._session.standing_row()
+            self._session.commit(row.seq, parked=row.parked)
 
     def _counts_always(self, row: Checkpoint, attempts: int) -> bool:
         """Whether a try of a message by itself is noted in any case: also while a precaution of ours stands."""
@@ -110,7 +110,7 @@ class CrashGuard:
 
     def _is_always_noted(self, attempts: int) -> bool:
         """Whether nobody tries a message by itself without a note: it has only one attempt, or has failed before."""
-        return self._desk.terms.max_attempts == 1 or attempts > 0
+        return self._context.terms.max_attempts == 1 or attempts > 0
 
     def _came_at(self, row: Checkpoint, first: Entry) -> float:
         """When the first message that is due was stored: it was the one that its queue waited for.
@@ -119,5 +119,5 @@ class CrashGuard:
         """
         if first.arrived_at is not None:
             return first.arrived_at
-        is_ahead = self._place.position - row.seq > self._desk.terms.batch_size
-        return 0.0 if is_ahead else self._place.moved_at
+        is_ahead = self._session.position - row.seq > self._context.terms.batch_size
+        return 0.0 if is_ahead else self._session.moved_at

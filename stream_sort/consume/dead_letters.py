@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 class DeadLetterTries:
     """The dead letters of a consumer. Each change is on condition that nobody else made one."""
 
-    desk: ConsumerContext
+    context: ConsumerContext
 
     def of(self, queue: str, seq: int | None = None) -> list[DeadLetter]:
         """Those of a queue, or the one at a seq of it; lowest seq first."""
-        letters = self.desk.control.dead_letters_of(self.desk.terms.name, queue)
+        letters = self.context.dead_letters.of_queue(self.context.terms.name, queue)
         return [letter for letter in letters if seq in {None, letter.seq}]
 
     def discarded(self, queue: str) -> list[DeadLetter]:
         """Those of a queue that were given up for good, with the reason; lowest seq first."""
-        return self.desk.control.dead_letters_of(self.desk.terms.name, queue, discarded=True)
+        return self.context.dead_letters.of_queue(self.context.terms.name, queue, discarded=True)
 
     def redrive(self, letter: DeadLetter) -> bool:
         """Try a message again; return True if it is dead no longer.
@@ -51,7 +51,7 @@ class DeadLetterTries:
         no fault of the message is no attempt, and the note is taken back; should that fail, too, it is counted.
         """
         batch = self._batch(letter)
-        error_before, run = last_error(letter.error), self.desk.new_run()
+        error_before, run = last_error(letter.error), self.context.new_run()
         noted = replace(letter, attempts=letter.attempts + 1, error=under_way(error_before), run=run)
         try:
             self._settle(letter, noted)
@@ -69,7 +69,7 @@ class DeadLetterTries:
 
     def _try(self, noted: DeadLetter, batch: Batch) -> Exception | None:
         """Call the handler, and commit what it did; return what kept it from that."""
-        verdict = call_handler(self.desk.handler, batch)
+        verdict = call_handler(self.context.handler, batch)
         if verdict.error is None:
             try:
                 self._settle(noted, None, verdict.effects)
@@ -79,19 +79,19 @@ class DeadLetterTries:
 
     def _settle(self, old: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> None:
         """Put `new` in the place of a letter; CheckpointConflict if somebody else changed it."""
-        if not self.desk.control.settle(self.desk.terms.name, old, new, effects):
-            raise CheckpointConflict(self.desk.terms.name, old.queue)
+        if not self.context.dead_letters.settle(self.context.terms.name, old, new, effects):
+            raise CheckpointConflict(self.context.terms.name, old.queue)
 
     def _batch(self, letter: DeadLetter) -> Batch:
         queue, seq = letter.queue, letter.seq
-        slot = self.desk.queues.items.holding(queue, seq)
+        slot = self.context.queues.items.holding(queue, seq)
         if slot is None:
             raise self._missing(letter)
         return Batch(queue, seq - 1, seq, (slot.at(seq).document,), (seq,), letter.attempts + 1)
 
     def _missing(self, letter: DeadLetter) -> StreamSortError:
         """Name why a dead letter has no message: another run redrove it, and then it was trimmed; or it is a loss."""
-        name, queue, seq = self.desk.terms.name, letter.queue, letter.seq
+        name, queue, seq = self.context.terms.name, letter.queue, letter.seq
         if letter not in self.of(queue, seq):
             return CheckpointConflict(name, queue)
-        return hole(queue, range(seq, seq + 1), self.desk.control.standing(name, queue).cursor)
+        return hole(queue, range(seq, seq + 1), self.context.checkpoints.standing(name, queue).cursor)

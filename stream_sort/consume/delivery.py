@@ -58,7 +58,7 @@ class Delivery:
 
     def __init__(  # noqa: PLR0913  # each is a keyword with a default
         self,
-        desk: ConsumerContext,
+        context: ConsumerContext,
         wake: Wake,
         shift: Shift | None = None,
         *,
@@ -66,24 +66,24 @@ class Delivery:
         forced: bool = False,
         afresh: bool = False,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._wake = wake
         # Whether its records come again if it fails: what is asked for by hand has none.
         self.comes_again = not persists
-        self._chunk = ChunkSize(desk.terms.batch_size)
-        self._place = Session(desk, wake.queue, persists=persists, forced=forced)
-        self._parking = Parking(desk, self._place, self._chunk, afresh=afresh)
-        self._caution = CrashGuard(desk, self._place, shift or Shift(), afresh=afresh)
+        self._chunk = ChunkSize(context.terms.batch_size)
+        self._session = Session(context, wake.queue, persists=persists, forced=forced)
+        self._parking = Parking(context, self._session, self._chunk, afresh=afresh)
+        self._guard = CrashGuard(context, self._session, shift or Shift(), afresh=afresh)
 
     @property
     def served(self) -> Served:
         """What came of it."""
-        return self._place.served
+        return self._session.served
 
     @property
     def is_unrecorded(self) -> bool:
         """Whether a failure of the handler is not recorded, or a note may stand that only a death should leave."""
-        return self._has_failed or self._caution.may_stand
+        return self._has_failed or self._guard.may_stand
 
     @property
     def tries_again(self) -> bool:
@@ -103,11 +103,11 @@ class Delivery:
         A queue in trouble is parked instead: the new run would spend its time on the same trouble, and so for ever.
         """
         try:
-            if self._place.trouble is not None:
-                self._parking.park(*self._place.trouble)
-            if self._place.goes_on:
-                self._desk.waker.wake(self._wake.queue, 0.0)
-                self._place.end("handed over")
+            if self._session.trouble is not None:
+                self._parking.park(*self._session.trouble)
+            if self._session.goes_on:
+                self._context.waker.wake(self._wake.queue, 0.0)
+                self._session.end("handed over")
         except Exception as error:  # noqa: BLE001  # as above
             self.stop(error)
 
@@ -117,15 +117,15 @@ class Delivery:
         A queue in trouble is parked all the same, unless it is known that nothing `records` it now; the sweep wakes it.
         """
         with suppress(Exception), time_limit(lambda: 0.0), self._parking.without_wakes():
-            if records and self._place.trouble is not None:
-                self._parking.park(*self._place.trouble)
-        if self._place.goes_on:
+            if records and self._session.trouble is not None:
+                self._parking.park(*self._session.trouble)
+        if self._session.goes_on:
             self.stop(StoreUnavailable(f"no time to hand over queue {self._wake.queue!r}; its records come again"))
-        return self._place.trouble is None
+        return self._session.trouble is None
 
     def stop(self, error: Exception) -> bool:
         """End the run with an error that could not be recorded in the tables; always False."""
-        return self._place.end("failed", named_error(self._wake.queue, error))
+        return self._session.end("failed", named_error(self._wake.queue, error))
 
     def record(self) -> None:
         """Record what could not be recorded when the run ended; raises if that fails again."""
@@ -133,17 +133,17 @@ class Delivery:
             if self._has_failed:
                 self._record_failure()
             else:
-                self._caution.take_back()
+                self._guard.take_back()
 
     def retell(self) -> None:
         """What came of it so far is told: `served` is what comes of it from here on."""
-        self._place.served = Served(self._wake.queue)
+        self._session.served = Served(self._wake.queue)
 
     def abandon(self, error: Exception) -> None:
         """End the run for an error that is not this queue's; what its handler did so far is recorded."""
         with suppress(Exception), time_limit(lambda: 0.0):
             self._note_trouble()
-        if self._place.goes_on:
+        if self._session.goes_on:
             self.stop(error)
 
     def _recover(self, error: Exception) -> bool:
@@ -156,8 +156,8 @@ class Delivery:
             # The store failed just now: one more try, and the other queues have their turns.
             with time_limit(lambda: 0.0):
                 if self._note_trouble():
-                    return self._place.goes_on
-                if self._place.finds_its_write():
+                    return self._session.goes_on
+                if self._session.finds_its_write():
                     return self._start_over()
         except Exception as failure:  # noqa: BLE001  # as above
             return self.stop(failure)
@@ -169,69 +169,69 @@ class Delivery:
             self._record_failure()
             return True
         with suppress(StreamSortError):
-            self._caution.take_back()
+            self._guard.take_back()
         return False
 
     @property
     def _has_failed(self) -> bool:
         """Whether the handler failed with a message by itself, and that is not recorded."""
-        return self._parking.tries > 0 and self._place.trouble is not None
+        return self._parking.tries > 0 and self._session.trouble is not None
 
     def _record_failure(self) -> None:
-        if self._place.trouble is not None:
-            self._parking.park(*self._place.trouble)
+        if self._session.trouble is not None:
+            self._parking.park(*self._session.trouble)
 
     def _work(self) -> bool:
         # Arriving is no work by itself: a run whose time is short from the start must get on, too.
-        if self._place.row is None and not self._arrive():
+        if self._session.row is None and not self._arrive():
             return False
-        if self._place.position <= self._place.standing_row().seq:
+        if self._session.position <= self._session.standing_row().seq:
             return self._look_past()
-        return self._deliver(self._place.standing_row()) if self._place.begin() else self._place.goes_on
+        return self._deliver(self._session.standing_row()) if self._session.begin() else self._session.goes_on
 
     def _arrive(self) -> bool:
-        hint, place = self._wake.position, self._place
-        standing = place.look(None if hint is None else hint + 1)
+        hint, session = self._wake.position, self._session
+        standing = session.look(None if hint is None else hint + 1)
         if standing.cursor is None:
             return False
-        if place.is_waiting():
-            return place.end("waiting")
-        row = place.standing_row()
+        if session.is_waiting():
+            return session.end("waiting")
+        row = session.standing_row()
         if row.parked is not None:
             self._chunk.focus(row.seq, row.parked.seq)
-        if place.position <= row.seq and place.position == hint:
+        if session.position <= row.seq and session.position == hint:
             return self._go_past(taken=bool(standing.taken))
         return True
 
     def _look_past(self) -> bool:
         """Read again after the last commit: whoever lost a commit to us relies on this."""
-        seen = self._place.position
-        standing = self._place.look(seen + 1)
-        if self._place.is_waiting():
-            return self._place.end("waiting")
-        return self._place.position != seen or self._go_past(taken=bool(standing.taken))
+        seen = self._session.position
+        standing = self._session.look(seen + 1)
+        if self._session.is_waiting():
+            return self._session.end("waiting")
+        return self._session.position != seen or self._go_past(taken=bool(standing.taken))
 
     def _go_past(self, *, taken: bool) -> bool:
         """Advance if something stands behind the position: its writer may have died."""
         if not taken:
-            return self._rest(self._place.standing_row())
-        before, steps = self._place.position, count()
+            return self._rest(self._session.standing_row())
+        before, steps = self._session.position, count()
         # A piece of a long backlog at a time: the other queues have their turns, and the run its time.
-        reach = self._desk.queues.reach(self._wake.queue, is_over=lambda: next(steps) >= STEPS_A_TURN)
-        self._place.see(reach.cursor)
-        return self._place.position > before
+        reach = self._context.queues.reach(self._wake.queue, is_over=lambda: next(steps) >= STEPS_A_TURN)
+        self._session.see(reach.cursor)
+        return self._session.position > before
 
     def _rest(self, row: Checkpoint) -> bool:
         """Nothing is due. A queue that was parked for a lost cursor is so no longer; then look again, as ever."""
-        return row.parked is not None and (self._place.commit(row.seq) or self._place.goes_on)
+        return row.parked is not None and (self._session.commit(row.seq) or self._session.goes_on)
 
     def _deliver(self, row: Checkpoint) -> bool:
-        if row.parked is not None and self._caution.was_the_last(row):
+        if row.parked is not None and self._guard.was_the_last(row):
             # A forced run, too, waits until the process of the last attempt is certainly dead.
-            if is_in_hand(row.parked, self._desk.clock()):
-                return self._place.end("waiting")
+            if is_in_hand(row.parked, self._context.clock()):
+                return self._session.end("waiting")
             return self._parking.give_up(ended(row.parked))
-        self._caution.heed(row, self._chunk)
+        self._guard.heed(row, self._chunk)
         chunk = self._read(row)
         if not chunk:
             return self._start_over()
@@ -240,11 +240,11 @@ class Delivery:
         if not messages:
             # What failed behind them keeps its attempts.
             is_behind = row.parked is not None and row.parked.seq > through
-            self._place.commit(through, parked=row.parked if is_behind else None)
-            return self._place.goes_on
+            self._session.commit(through, parked=row.parked if is_behind else None)
+            return self._session.goes_on
         seqs = tuple(entry.seq for entry in messages)
         attempts = self._parking.attempts(row, seqs[0])
-        if not self._caution.take(row, chunk[0], seqs, attempts):
+        if not self._guard.take(row, chunk[0], seqs, attempts):
             return self._start_over()
         documents = tuple(entry.document for entry in messages)
         attempt = attempts + 1 if len(seqs) == 1 else 1
@@ -256,10 +256,10 @@ class Delivery:
 
         It has messages that the consumer has had before a reset, or others, never both.
         """
-        after, position, border = row.seq, self._place.position, row.border()
+        after, position, border = row.seq, self._session.position, row.border()
         if border is not None:
             position = min(position, border)
-        slots = read_slots(self._desk.queues.items, self._wake.queue, after, position, self._chunk.size).slots
+        slots = read_slots(self._context.queues.items, self._wake.queue, after, position, self._chunk.size).slots
         end = min(run_through(after, [slot.seqs for slot in slots]), position, after + self._chunk.size)
         if end == after:
             self._check_hole(row, range(after + 1, slots[0].first if slots else position + 1))
@@ -272,29 +272,29 @@ class Delivery:
         What was trimmed before a reset went back to it, the consumer has had: it begins behind that.
         """
         queue = self._wake.queue
-        standing = self._desk.control.standing(row.consumer, queue)
+        standing = self._context.checkpoints.standing(row.consumer, queue)
         there, cursor = standing.checkpoint, standing.cursor
         if there is None or not there.is_write_of(row):
-            self._place.give_way(there)
+            self._session.give_way(there)
         elif cursor is not None and missing.start <= cursor.start and row.has_had(missing.start):
             # A chunk ends where what it has had does: all that is missing is alike.
-            self._place.commit(min(cursor.start, missing.stop - 1))
+            self._session.commit(min(cursor.start, missing.stop - 1))
         else:
             raise hole(queue, missing, cursor)
 
     def _settle(self, batch: Batch) -> bool:
         """Call the handler, commit what it did, and see to what it did not do."""
-        verdict = call_handler(self._desk.handler, batch)
+        verdict = call_handler(self._context.handler, batch)
         if batch.after < verdict.done < batch.through and verdict.effects:
             # Which effects belong to the finished part is not known: deliver that part again, by itself.
             self._chunk.size = verdict.done - batch.after
             known = HandlerProblem(f"the handler did a batch up to seq {verdict.done}; that part is to come by itself")
-            self._place.trouble = verdict.error or known, batch.seqs[0], math.inf
+            self._session.trouble = verdict.error or known, batch.seqs[0], math.inf
             return True
         error, done = verdict.error, verdict.done
         if done > batch.after:
             try:
-                if not self._place.commit(done, verdict.effects, delivered=sum(seq <= done for seq in batch.seqs)):
+                if not self._session.commit(done, verdict.effects, delivered=sum(seq <= done for seq in batch.seqs)):
                     return self._start_over()
                 self._parking.tries = 0
                 self._chunk.grow(done)
@@ -307,7 +307,7 @@ class Delivery:
     def _start_over(self) -> bool:
         """Somebody else got on. Who persists goes on from there: tries of what may be done now count no more."""
         self._parking.tries = 0
-        return self._place.goes_on
+        return self._session.goes_on
 
     def _fail(self, error: Exception, undone: Sequence[int], *, alone: bool) -> bool:
         """Find the message at fault by smaller and smaller chunks; try it again in place; then park.
@@ -315,9 +315,9 @@ class Delivery:
         Only a message by itself is at fault for certain, and only that counts as an attempt. Where none is at fault,
         there is none to be found.
         """
-        row, seq = self._place.standing_row(), undone[0]
-        limit = self._desk.terms.max_attempts if alone else math.inf
-        self._place.trouble = error, seq, limit
+        row, seq = self._session.standing_row(), undone[0]
+        limit = self._context.terms.max_attempts if alone else math.inf
+        self._session.trouble = error, seq, limit
         if not alone and isinstance(error, TransactionTooLarge):
             self._chunk.limit(undone)
             return True

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 class Parking:
     """Counts the attempts at a message; `afresh` forgets those before, once."""
 
-    def __init__(self, desk: ConsumerContext, place: Session, chunk: ChunkSize, *, afresh: bool) -> None:
-        self._desk = desk
-        self._terms = desk.terms
-        self._place = place
+    def __init__(self, context: ConsumerContext, session: Session, chunk: ChunkSize, *, afresh: bool) -> None:
+        self._context = context
+        self._terms = context.terms
+        self._session = session
         self._chunk = chunk
         self._afresh = afresh
         # How often the message at fault failed by itself in this run.
@@ -61,7 +61,7 @@ class Parking:
 
         What is the fault of no message is no attempt at one, and is tried again for ever.
         """
-        row, now = self._place.standing_row(), self._desk.clock()
+        row, now = self._session.standing_row(), self._context.clock()
         attempts = self.attempts(row, seq)
         if is_blameless(error):
             return self._set_aside(parked_in_outage(row, seq, error, attempts, now), failure=error)
@@ -71,7 +71,9 @@ class Parking:
     def give_up(self, parked: Parked, failure: Exception | None = None) -> bool:
         """A message had its last attempt; `failure` is what the handler raised, unless the process died of it."""
         if self._terms.dead_letters:
-            return self._bury(DeadLetter(parked.queue, parked.seq, parked.error, parked.attempts, self._desk.clock()))
+            return self._bury(
+                DeadLetter(parked.queue, parked.seq, parked.error, parked.attempts, self._context.clock())
+            )
         return self._set_aside(replace(parked, next_try=None), failure=failure)
 
     def park_damaged(self, error: StreamSortError) -> bool:
@@ -81,27 +83,27 @@ class Parking:
         """
         row = self._recorded_row()
         if row is None:
-            return self._place.end("failed", error)
-        if self._place.is_waiting():
-            return self._place.end("waiting")
+            return self._session.end("failed", error)
+        if self._session.is_waiting():
+            return self._session.end("waiting")
         # How long it waits follows from how long it has been damaged, not from how long its message failed before.
         known = row if row.parked is not None and row.parked.damaged else replace(row, parked=None)
         # What is trimmed is given up from its beginning on; a message that failed before is known by its own seq.
         seq = row.seq + 1 if isinstance(error, Trimmed) else _first_due(row)
-        parked = parked_in_outage(known, seq, error, self.attempts(row, seq), self._desk.clock())
+        parked = parked_in_outage(known, seq, error, self.attempts(row, seq), self._context.clock())
         return self._set_aside(replace(parked, damaged=True), error)
 
     def park_for_bug(self, error: StreamSortError) -> bool:
         """Park a queue in which a bug of ours came up. It is no attempt at a message, and is tried again for ever."""
         row = self._recorded_row()
         if row is None:
-            return self._place.end("failed", error)
+            return self._session.end("failed", error)
         seq = _first_due(row)
-        return self._set_aside(parked_in_outage(row, seq, error, self.attempts(row, seq), self._desk.clock()), error)
+        return self._set_aside(parked_in_outage(row, seq, error, self.attempts(row, seq), self._context.clock()), error)
 
     def _recorded_row(self) -> Checkpoint | None:
         """The row, if it was read or made; one that only says where to begin must not replace somebody else's first."""
-        return self._place.row if self._place.is_stored else None
+        return self._session.row if self._session.is_stored else None
 
     def _before(self, row: Checkpoint, seq: int) -> int:
         """How often a message failed by itself before this run."""
@@ -109,20 +111,20 @@ class Parking:
 
     def _set_aside(self, parked: Parked, error: Exception | None = None, *, failure: Exception | None = None) -> bool:
         """Park the queue; `error` is what the run then ends with, if it is not the handler's, which is `failure`."""
-        place = self._place
-        if not self._record(place.standing_row().seq, parked=parked):
-            return place.goes_on
-        place.served.parked, place.served.error, place.served.failure = parked, error, failure
+        session = self._session
+        if not self._record(session.standing_row().seq, parked=parked):
+            return session.goes_on
+        session.served.parked, session.served.error, session.served.failure = parked, error, failure
         if parked.next_try is not None and self._sends_wakes:
             with suppress(Exception):
                 # Whatever a waker of the user's raises: it is recorded as parked, and the sweep wakes it in time.
-                self._desk.waker.wake(parked.queue, parked.next_try - self._desk.clock())
-        return place.end("parked")
+                self._context.waker.wake(parked.queue, parked.next_try - self._context.clock())
+        return session.end("parked")
 
     def _bury(self, letter: DeadLetter) -> bool:
         self._record(letter.seq, dead=letter)
         self._chunk.reset()
-        return self._place.goes_on
+        return self._session.goes_on
 
     def _record(self, seq: int, *, dead: DeadLetter | None = None, parked: Parked | None = None) -> bool:
         """Commit what became of a message; False if somebody else got on instead.
@@ -130,7 +132,7 @@ class Parking:
         The tries of this run are in the row then, or count no more, whatever fails later. Who cannot record them keeps
         them.
         """
-        is_recorded = self._place.commit(seq, dead=dead, parked=parked)
+        is_recorded = self._session.commit(seq, dead=dead, parked=parked)
         self.tries, self._afresh = 0, False
         return is_recorded
 

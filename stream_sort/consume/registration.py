@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stream_sort.errors import ConsumerNotFound
 from stream_sort.model.consumption import LATEST, Checkpoint, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stream_sort.concurrency import InFlight
-    from stream_sort.ports import Clock, ControlStore, CursorStore
+    from stream_sort.ports import Checkpoints, Clock, CursorStore, Subscriptions
 
 
 # For how long a process trusts that a consumer still is registered as it read it, in seconds.
@@ -37,8 +38,16 @@ class Registration:
     a checkpoint is thereafter a new one, and is delivered from its first message: nothing is missed.
     """
 
-    def __init__(self, control: ControlStore, cursors: CursorStore, clock: Clock, in_flight: InFlight) -> None:
-        self._control = control
+    def __init__(
+        self,
+        subscriptions: Subscriptions,
+        checkpoints: Checkpoints,
+        cursors: CursorStore,
+        clock: Clock,
+        in_flight: InFlight,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._checkpoints = checkpoints
         self._cursors = cursors
         self._clock = clock
         self._in_flight = in_flight
@@ -52,26 +61,34 @@ class Registration:
         """
         now, known = self._clock(), self._known.get(name)
         if known is None or not known.is_fresh(now):
-            known = self._known[name] = Known(self._add(name, start, now, self._control.register), now)
+            known = self._known[name] = Known(self._add(name, start, now, self._subscriptions.register), now)
         return known.start
 
     def introduce(self, name: str, start: str) -> None:
         """Make a consumer known that is yet to deliver, once a process; one that was retired stays so."""
         if name not in self._introduced:
-            self._add(name, start, self._clock(), self._control.introduce)
+            self._add(name, start, self._clock(), self._subscriptions.introduce)
             self._introduced.add(name)
 
     def start_of(self, name: str) -> str | None:
         """The start that counts for a consumer, or will when it comes back; None if it never was registered."""
         if name in self._known:
             return self._known[name].start
-        found = self._control.readable_consumers()
+        found = self._subscriptions.readable_consumers()
         there = found.named(name) or found.rows.get(name)
         return None if there is None else there.start
 
+    def subscription(self, name: str) -> Subscription:
+        """Return the registration of a consumer as it stands; ConsumerNotFound if there is none, or it was retired."""
+        known = self._subscriptions.readable_consumers()
+        there = known.named(name)
+        if there is None:
+            raise ConsumerNotFound(name, [one.name for one in known.active()], retired=name in known.rows)
+        return there
+
     def retire(self, name: str) -> None:
         """Mark a consumer as retired: only a run under its name takes that mark away."""
-        self._control.retire(name, self._clock())
+        self._subscriptions.retire(name, self._clock())
         self._known.pop(name, None)
 
     def _add(self, name: str, start: str, now: float, add: Callable[[Subscription], Subscription]) -> str:
@@ -91,14 +108,14 @@ class Registration:
             if stands.ready or stands.is_retired:
                 # Somebody else is through: a queue without a checkpoint may be a new one by now.
                 return
-        self._control.make_ready(there)
+        self._subscriptions.make_ready(there)
 
     def _without(self, there: Subscription, queues: Sequence[str]) -> list[str]:
         """Name the queues in which a consumer has no checkpoint, not even one that cannot be read.
 
         Many are asked for at once: so a pass that was killed when its time was over gets further the next time.
         """
-        found = self._control.readable_checkpoints(there.name, list(queues))
+        found = self._checkpoints.of_queues(there.name, list(queues))
         return [queue for queue in queues if queue not in found.rows and queue not in found.damaged]
 
     def _set_checkpoint(self, there: Subscription, queue: str) -> None:
@@ -108,4 +125,4 @@ class Registration:
         """
         cursor = self._cursors.get(queue)
         if cursor is not None and cursor.position >= cursor.first_seq:
-            self._control.create(Checkpoint(there.name, queue, cursor.position), there)
+            self._checkpoints.create(Checkpoint(there.name, queue, cursor.position), there)

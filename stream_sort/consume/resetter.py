@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from stream_sort.consume.arrivals import Arrivals
-from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, QueueNotFound, SettingsError, shown
+from stream_sort.errors import ConsumerActive, InvalidInput, QueueNotFound, SettingsError, shown
 from stream_sort.model.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint, told
 from stream_sort.model.message import check_seq
 from stream_sort.model.times import is_time
@@ -70,15 +70,16 @@ class ResetTarget:
 class Resetter:
     """Resets the checkpoints of a consumer. Each is set on condition that it still is what was read."""
 
-    desk: ConsumerContext
+    context: ConsumerContext
 
-    def plan(self, target: ResetTarget, queues: Iterable[str] | None) -> Iterator[tuple[Reset, Checkpoint | None]]:
+    def plan(
+        self, consumer: Subscription, target: ResetTarget, queues: Iterable[str] | None
+    ) -> Iterator[tuple[Reset, Checkpoint | None]]:
         """What there is to change, with the rows as they stand; all queues that have begun, or those that are named."""
-        consumer = self._subscription()
         for rows in self._named(queues) if queues is not None else self._pages():
             begun = [row for row in rows if row.position >= row.first_seq]
             names = [row.queue for row in begun]
-            there = self.desk.control.checkpoints(consumer.name, names) if names else {}
+            there = self.context.checkpoints.of_queues(consumer.name, names).whole() if names else {}
             for row in begun:
                 planned = self._planned(consumer, target, row, there.get(row.queue))
                 if planned.new != planned.old:
@@ -88,7 +89,7 @@ class Resetter:
         """Raise ConsumerActive if the consumer is at work in one of the queues."""
         active = [one.queue for one in planned if one.active]
         if active:
-            raise ConsumerActive(self.desk.terms.name, active[0], others=len(active) - 1, seconds=ACTIVE)
+            raise ConsumerActive(self.context.terms.name, active[0], others=len(active) - 1, seconds=ACTIVE)
 
     def apply(self, planned: Reset, there: Checkpoint | None) -> Reset:
         """Set one checkpoint, and wake the consumer; whatever fails is this queue's outcome.
@@ -97,14 +98,14 @@ class Resetter:
         """
         try:
             if planned.new < planned.position:
-                self.desk.queues.nudge(planned.queue)
+                self.context.queues.nudge(planned.queue)
             done = self._apply(planned, there)
         except Exception as error:  # noqa: BLE001  # a bug of ours included: it stops no other queue
             return replace(planned, outcome="failed", error=told(error))
         if done.outcome != "reset" or done.new >= done.position:
             return done
         try:
-            self.desk.waker.wake(done.queue, 0.0)
+            self.context.waker.wake(done.queue, 0.0)
         except Exception as error:  # noqa: BLE001  # whatever a waker of the user's raises
             return replace(done, error=told(error))
         return done
@@ -118,13 +119,13 @@ class Resetter:
         return replace(planned, new=at, outcome="reset")
 
     def _set(self, planned: Reset, there: Checkpoint | None) -> Checkpoint | None:
-        desk = self.desk
-        run, now = RUN_PREFIX + desk.new_run(), desk.clock()
+        context = self.context
+        run, now = RUN_PREFIX + context.new_run(), context.clock()
         if there is None:
-            new = Checkpoint(desk.terms.name, planned.queue, planned.new, run=run, committed_at=now)
+            new = Checkpoint(context.terms.name, planned.queue, planned.new, run=run, committed_at=now)
         else:
             new = there.reset(planned.new, run, now)
-        done = desk.control.create(new) if there is None else desk.control.commit(there, new)
+        done = context.checkpoints.create(new) if there is None else context.checkpoints.commit(there, new)
         return new if done.put(new) else None
 
     def _above_the_floor(self, planned: Reset, new: Checkpoint) -> int:
@@ -132,37 +133,30 @@ class Resetter:
 
         Whoever writes in between may still stand below it, parked there; or is past it, and began behind it, too.
         """
-        cursor = self.desk.queues.cursors.get(planned.queue)
+        cursor = self.context.queues.cursors.get(planned.queue)
         if cursor is None or cursor.start <= new.seq:
             return new.seq
         at = replace(planned, new=cursor.start)
         there: Checkpoint | None = new
         while there is not None and there.seq < at.new and self._set(at, there) is None:
-            there = self.desk.control.standing(there.consumer, there.queue).checkpoint
+            there = self.context.checkpoints.standing(there.consumer, there.queue).checkpoint
         return at.new
 
     def _planned(self, consumer: Subscription, target: ResetTarget, row: Cursor, there: Checkpoint | None) -> Reset:
         old = first_checkpoint(consumer.start, row) if there is None else there.seq
-        active = not consumer.ready or _is_active(there, self.desk.clock())
-        new = target.checkpoint(old, row, Arrivals(self.desk.queues.items))
+        active = not consumer.ready or _is_active(there, self.context.clock())
+        new = target.checkpoint(old, row, Arrivals(self.context.queues.items))
         return Reset(row.queue, old, new, row.position, active)
-
-    def _subscription(self) -> Subscription:
-        name, known = self.desk.terms.name, self.desk.control.readable_consumers()
-        there = known.named(name)
-        if there is None:
-            raise ConsumerNotFound(name, [one.name for one in known.active()], retired=name in known.rows)
-        return there
 
     def _named(self, queues: Iterable[str]) -> Iterator[list[Cursor]]:
         for queue in dict.fromkeys(queues):
-            row = self.desk.queues.row(queue)
+            row = self.context.queues.row(queue)
             if row is None:
                 raise QueueNotFound(queue)
             yield [row]
 
     def _pages(self) -> Iterator[list[Cursor]]:
-        cursors = self.desk.queues.cursors
+        cursors = self.context.queues.cursors
         page = cursors.rows()
         yield list(page.whole())
         while page.next is not None:

@@ -38,9 +38,9 @@ class Session:
     A `forced` one does not mind that the queue is parked; one that `persists` goes on from where another run left it.
     """
 
-    def __init__(self, desk: ConsumerContext, queue: str, *, persists: bool, forced: bool) -> None:
-        self._desk = desk
-        self._run = desk.new_run()
+    def __init__(self, context: ConsumerContext, queue: str, *, persists: bool, forced: bool) -> None:
+        self._context = context
+        self._run = context.new_run()
         # Whether the row stands in the table, or is only where this consumer would begin.
         self.is_stored = False
         self._persists = persists
@@ -56,12 +56,12 @@ class Session:
 
     def look(self, slot: int | None) -> Standing:
         """What the tables say now. The row of a lost cursor is not the beginning of a queue."""
-        queue, terms = self.served.queue, self._desk.terms
-        standing = self._desk.control.standing(terms.name, queue, slot)
+        queue, terms = self.served.queue, self._context.terms
+        standing = self._context.checkpoints.standing(terms.name, queue, slot)
         if self.row is None and standing.cursor is None and standing.checkpoint is not None:
             # One answer is not one moment: a queue that just begins may have got its row after that was read, and its
             # checkpoint before. Whoever reads after the checkpoint was seen finds the row, or it is lost.
-            standing = self._desk.control.standing(terms.name, queue, slot)
+            standing = self._context.checkpoints.standing(terms.name, queue, slot)
         if standing.checkpoint is not None:
             self.row, self.is_stored = standing.checkpoint, True
         if standing.cursor is not None:
@@ -74,8 +74,8 @@ class Session:
     def see(self, cursor: Cursor) -> None:
         """Take over where a queue stands; one that this consumer has not begun may have been opened elsewhere since."""
         if not self.is_stored:
-            first = first_checkpoint(self._desk.terms.start, cursor)
-            self.row = Checkpoint(self._desk.terms.name, cursor.queue, first, run=self._run)
+            first = first_checkpoint(self._context.terms.start, cursor)
+            self.row = Checkpoint(self._context.terms.name, cursor.queue, first, run=self._run)
         self.position, self.moved_at = cursor.position, cursor.moved_at or 0.0
 
     def begin(self) -> bool:
@@ -85,8 +85,8 @@ class Session:
         """
         if self.is_stored:
             return True
-        row = replace(self.standing_row(), committed_at=self._desk.clock())
-        made = self._desk.control.create(row)
+        row = replace(self.standing_row(), committed_at=self._context.clock())
+        made = self._context.checkpoints.create(row)
         self.row, self.is_stored = made.checkpoint, made.checkpoint is not None
         if self.is_waiting():
             return self.end("waiting")
@@ -99,7 +99,7 @@ class Session:
             return False
         # Nobody is sent for when a precaution ends: it holds to the last moment.
         early = 0.0 if is_precaution(parked) else EARLY
-        return parked.next_try is None or self._desk.clock() + early < parked.next_try
+        return parked.next_try is None or self._context.clock() + early < parked.next_try
 
     def commit(
         self,
@@ -116,7 +116,7 @@ class Session:
         that is found, and that got nobody on, is replaced.
         """
         old = self.standing_row()
-        write = Write(old.moved(seq, self._run, self._desk.clock(), parked), delivered, dead)
+        write = Write(old.moved(seq, self._run, self._context.clock(), parked), delivered, dead)
         commit = self._put(old, write, effects)
         if commit.put(write.row):
             self._count(write)
@@ -140,13 +140,13 @@ class Session:
         """
         try:
             try:
-                return self._desk.control.commit(old, write.row, effects, write.dead)
+                return self._context.checkpoints.commit(old, write.row, effects, write.dead)
             except StoreUnavailable:
                 with time_limit(lambda: 0.0):
-                    return self._desk.control.commit(old, write.row, effects, write.dead)
+                    return self._context.checkpoints.commit(old, write.row, effects, write.dead)
         except Exception:
             self.in_doubt.append(write)
-            self._run = self._desk.new_run()
+            self._run = self._context.new_run()
             raise
 
     def give_way(self, there: Checkpoint | None) -> None:
@@ -160,7 +160,7 @@ class Session:
             self._count(own)
         self.row, self.is_stored, self.trouble, self.in_doubt = there, there is not None, None, []
         if there is None or not (self._persists or own):
-            self.end("overtaken", CheckpointConflict(self._desk.terms.name, self.served.queue))
+            self.end("overtaken", CheckpointConflict(self._context.terms.name, self.served.queue))
         elif self.is_waiting():
             self.end("waiting")
 
@@ -171,7 +171,7 @@ class Session:
         """
         if not self.in_doubt:
             return False
-        there = self._desk.control.standing(self._desk.terms.name, self.served.queue).checkpoint
+        there = self._context.checkpoints.standing(self._context.terms.name, self.served.queue).checkpoint
         if there is None or there.seq == self.standing_row().seq or self._own(there) is None:
             return False
         self.give_way(there)
@@ -189,7 +189,7 @@ class Session:
     def standing_row(self) -> Checkpoint:
         """The row; only of a queue that was looked at, and has one."""
         if self.row is None:
-            raise CheckpointConflict(self._desk.terms.name, self.served.queue)
+            raise CheckpointConflict(self._context.terms.name, self.served.queue)
         return self.row
 
     @property

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stream_sort.insight.sources import Sources
     from stream_sort.model.consumption import Checkpoint, DeadLetter, Parked, Subscription
     from stream_sort.model.outcomes import QueueState
-    from stream_sort.ports import ControlStore, ItemStore
+    from stream_sort.ports import ControlStores, ItemStore
 
 UP_TO_DATE, WORKING, WOKEN, STUCK, PARKED = "up to date", "working", "woken", "stuck", "parked"
 
@@ -65,7 +65,7 @@ class ConsumerSummary:
 
 
 def summary_of(
-    control: ControlStore,
+    control: ControlStores,
     one: Subscription,
     rows: Sequence[Cursor],
     left_out: dict[str, StreamSortError],
@@ -73,7 +73,7 @@ def summary_of(
     now: float,
 ) -> ConsumerSummary:
     """Sum up one consumer; queues whose checkpoints cannot be read are noted in `left_out`, with the error."""
-    found = control.readable_checkpoints(one.name, [row.queue for row in rows])
+    found = control.checkpoints.of_queues(one.name, [row.queue for row in rows])
     left_out |= {f"queue {queue} of consumer {one.name}": error for queue, error in found.damaged.items()}
     there = found.rows
     lags = [lag_of(row, one, there.get(row.queue)) for row in rows if row.queue not in found.damaged]
@@ -106,8 +106,8 @@ def readers_of(sources: Sources, state: QueueState, unreadable: dict[str, Stream
             unreadable[consumer.name] = error
 
 
-def _reader(sources: Sources, control: ControlStore, consumer: Subscription, state: QueueState) -> QueueReader:
-    standing = control.standing(consumer.name, state.queue)
+def _reader(sources: Sources, control: ControlStores, consumer: Subscription, state: QueueState) -> QueueReader:
+    standing = control.checkpoints.standing(consumer.name, state.queue)
     row = standing.cursor or Cursor(state.queue, state.position, state.first_seq)
     there = standing.checkpoint
     lag = lag_of(row, consumer, there)
@@ -121,8 +121,8 @@ def _reader(sources: Sources, control: ControlStore, consumer: Subscription, sta
         None if there is None else there.seq,
         lag,
         None if there is None else there.parked,
-        control.dead_letters_of(consumer.name, state.queue),
-        control.dead_letters_of(consumer.name, state.queue, discarded=True),
+        control.dead_letters.of_queue(consumer.name, state.queue),
+        control.dead_letters.of_queue(consumer.name, state.queue, discarded=True),
         _state(there, since, sources.clock()),
         committed_at,
         due,

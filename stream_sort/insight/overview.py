@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from stream_sort.errors import StreamSortError
     from stream_sort.insight.doubts import Settled
     from stream_sort.insight.sources import Sources
-    from stream_sort.model.consumption import Checkpoint, Checkpoints, Parked, Subscription
+    from stream_sort.model.consumption import Checkpoint, FoundCheckpoints, Parked, Subscription
     from stream_sort.model.policy import GapPolicy
     from stream_sort.model.records import Cursor, CursorPage
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
 
 EVERYTHING = Choice()
 
@@ -76,7 +76,7 @@ class QueueLine:
 class ConsumerProgress:
     """One consumer in all queues: its checkpoints, and how many dead letters it keeps in each."""
 
-    checkpoints: Checkpoints
+    checkpoints: FoundCheckpoints
     dead: Counter[str]
 
     def checkpoint(self, queue: str) -> Checkpoint | None:
@@ -156,9 +156,9 @@ def look(
     return Overview(now, names, ordered, sources.requests() - before, len(settled), errors)
 
 
-def consumers_of(control: ControlStore, unreadable: dict[str, StreamSortError]) -> list[Subscription]:
+def consumers_of(control: ControlStores, unreadable: dict[str, StreamSortError]) -> list[Subscription]:
     """Return all consumers, by name; those whose registration cannot be read are noted in `unreadable`."""
-    found = control.readable_consumers()
+    found = control.subscriptions.readable_consumers()
     unreadable |= found.damaged
     return sorted(found.active(), key=lambda one: one.name)
 
@@ -169,21 +169,21 @@ def lag_of(row: Cursor, consumer: Subscription, checkpoint: Checkpoint | None) -
     return max(0, row.position - done)
 
 
-def dead_letters_by_queue(control: ControlStore, consumer: str) -> Counter[str]:
+def dead_letters_by_queue(control: ControlStores, consumer: str) -> Counter[str]:
     """Count the dead letters that a consumer keeps."""
-    page = control.dead_letters(consumer)
+    page = control.dead_letters.listed(consumer)
     dead = Counter(letter.queue for letter in page.letters)
     while page.next is not None:
-        page = control.dead_letters(consumer, page.next)
+        page = control.dead_letters.listed(consumer, page.next)
         dead.update(letter.queue for letter in page.letters)
     return dead
 
 
 def _progress(
-    control: ControlStore, consumers: Iterable[Subscription], queues: list[str]
+    control: ControlStores, consumers: Iterable[Subscription], queues: list[str]
 ) -> dict[Subscription, ConsumerProgress]:
     return {
-        one: ConsumerProgress(control.readable_checkpoints(one.name, queues), dead_letters_by_queue(control, one.name))
+        one: ConsumerProgress(control.checkpoints.of_queues(one.name, queues), dead_letters_by_queue(control, one.name))
         for one in consumers
     }
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stream_sort.model.message import KeyNames
     from stream_sort.model.outcomes import QueueState
     from stream_sort.model.policy import GapPolicy
-    from stream_sort.ports import Clock, ControlStore, CursorStore, HeadReader, ItemStore
+    from stream_sort.ports import Clock, ControlStores, CursorStore, HeadReader, ItemStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Sources:
     items: ItemStore
     cursors: CursorStore
     heads: HeadReader
-    open_control: Callable[[], ControlStore] | None
+    open_control: Callable[[], ControlStores] | None
     cursor_table: str
     keys: KeyNames
     first_seq: int
@@ -37,6 +37,6 @@ class Sources:
     explain: Callable[[str], QueueState]
 
     @property
-    def control(self) -> ControlStore | None:
+    def control(self) -> ControlStores | None:
         """Return the control table, None if none is named; opened only here, as it loads an SDK and may be misnamed."""
         return None if self.open_control is None else self.open_control()

@@ -211,7 +211,7 @@ class ParkedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoints:
+class FoundCheckpoints:
     """The checkpoints of many queues that can be read, and the queues whose rows cannot be."""
 
     rows: dict[str, Checkpoint]

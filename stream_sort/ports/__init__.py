@@ -6,7 +6,7 @@ All of them: a call that fails raises StoreUnavailable or another StoreError; it
 
 from __future__ import annotations
 
-from stream_sort.ports.control import ControlStore
+from stream_sort.ports.control import Checkpoints, ControlStores, DeadLetters, Subscriptions
 from stream_sort.ports.cursors import CursorStore, HeadReader
 from stream_sort.ports.items import ItemStore
 from stream_sort.ports.stores import Stores
@@ -14,13 +14,16 @@ from stream_sort.ports.surroundings import Clock, Lagging, Waker
 from stream_sort.ports.withdrawals import WithdrawalStore
 
 __all__ = [
+    "Checkpoints",
     "Clock",
-    "ControlStore",
+    "ControlStores",
     "CursorStore",
+    "DeadLetters",
     "HeadReader",
     "ItemStore",
     "Lagging",
     "Stores",
+    "Subscriptions",
     "Waker",
     "WithdrawalStore",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.ports.control import ControlStore
+    from stream_sort.ports.control import ControlStores
     from stream_sort.ports.cursors import CursorStore, HeadReader
     from stream_sort.ports.items import ItemStore
     from stream_sort.ports.withdrawals import WithdrawalStore
@@ -35,7 +35,7 @@ class Stores:
     items: ItemStore
     cursors: CursorStore
     heads: HeadReader
-    control: Callable[[str], ControlStore]
+    control: Callable[[str], ControlStores]
     create_tables: Callable[[], None]
     withdrawals: WithdrawalStore
     cursor_table: str = ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from stream_sort.model.consumption import Checkpoint, Subscription
     from stream_sort.model.records import Cursor
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import Checkpoints
     from stream_sort.upkeep.activity_reader import Rows
 
 # How long a released message may wait before somebody is thought to sleep.
@@ -95,8 +95,8 @@ class LagFinder:
     `due` are those to nudge, and since when; `compared` names, by consumer, the queues that were looked at.
     """
 
-    def __init__(self, control: ControlStore, look: LagLook, watched: Watched) -> None:
-        self._control = control
+    def __init__(self, checkpoints: Checkpoints, look: LagLook, watched: Watched) -> None:
+        self._checkpoints = checkpoints
         self._look = look
         self._watched = watched
         self.lags: list[Lag] = []
@@ -133,7 +133,7 @@ class LagFinder:
             return
         view.asked.update(row.queue for row in rows)
         try:
-            there = self._control.readable_checkpoints(view.consumer.name, [row.queue for row in rows])
+            there = self._checkpoints.of_queues(view.consumer.name, [row.queue for row in rows])
         except Exception as error:  # noqa: BLE001  # a bug of ours included: the others are woken all the same
             self._fail(view, error)
             return

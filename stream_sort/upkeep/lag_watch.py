@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from stream_sort.model.consumption import Parked, Subscription
-    from stream_sort.ports import ControlStore, CursorStore
+    from stream_sort.ports import Checkpoints, CursorStore, Subscriptions
 
 # What was active so shortly before a look is looked at again in the next one: clocks differ, the index may lag behind
 # the rows, and a move that is tried again keeps its time.
@@ -61,8 +61,15 @@ class LagWatch:
     not, and some of all others. So each lag is known from its first look on until it is gone, and its maximum is true.
     """
 
-    def __init__(self, control: ControlStore, cursors: CursorStore, rows_a_look: int = ROWS_A_LOOK) -> None:
-        self._control = control
+    def __init__(
+        self,
+        subscriptions: Subscriptions,
+        checkpoints: Checkpoints,
+        cursors: CursorStore,
+        rows_a_look: int = ROWS_A_LOOK,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._checkpoints = checkpoints
         self._reader = ActivityReader(cursors, rows_a_look)
         self._pending: _Pending | None = None
         self.watched = Watched()
@@ -80,7 +87,7 @@ class LagWatch:
     def lagging(self, now: float) -> list[str]:
         """See Lagging."""
         self.watched, self._pending = Watched(), None
-        found = self._control.readable_consumers()
+        found = self._subscriptions.readable_consumers()
         self.watched.damaged.update((f"(consumer {name})", error) for name, error in found.damaged.items())
         consumers = found.active()
         if not consumers:
@@ -90,7 +97,7 @@ class LagWatch:
         parked = {one.name: self._parked(one.name, now) for one in consumers}
         look, after = self._look(before, consumers, _some(parked), now)
         self.watched.damaged.update(look.rows.damaged)
-        finder = LagFinder(self._control, look, self.watched)
+        finder = LagFinder(self._checkpoints, look, self.watched)
         left = finder.find(consumers, parked)
         self.watched.left += len(left)
         after = replace(after, since=left[0][0] if left else after.since).remembering(finder.lags, now)
@@ -111,7 +118,7 @@ class LagWatch:
         if not (is_old or pending.look.recent or replace(after, since=before.since).kept() != before.kept()):
             return
         try:
-            self._control.set_bookmark(after.kept())
+            self._subscriptions.set_bookmark(after.kept())
         except StreamSortError as error:
             self.watched.failed.append(("(all)", error))
 
@@ -138,7 +145,7 @@ class LagWatch:
     def _before(self) -> WatchState:
         """Read what the last look kept; what cannot be read is as nothing, or no look would ever replace it."""
         try:
-            return WatchState.parse(self._control.bookmark())
+            return WatchState.parse(self._subscriptions.bookmark())
         except (StoreUnavailable, StoreMisconfigured):
             raise
         except Exception:  # noqa: BLE001  # whatever it is that somebody wrote there
@@ -184,14 +191,14 @@ class LagWatch:
 
     def _list_parked(self, consumer: str, now: float) -> dict[str, Parked]:
         parked: dict[str, Parked] = {}
-        page = self._control.parked(consumer)
+        page = self._checkpoints.parked(consumer)
         while True:
             self.watched.parked[consumer] += sum(_is_stuck(one, now) for one in page.parked)
             self.watched.damaged.update(page.damaged)
             parked.update((one.queue, one) for one in page.parked)
             if page.next is None:
                 return parked
-            page = self._control.parked(consumer, None, page.next)
+            page = self._checkpoints.parked(consumer, None, page.next)
 
 
 def _overdue(look: LagLook, parked: dict[str, Parked], compared: set[str]) -> Iterable[str]:

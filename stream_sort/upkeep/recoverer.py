@@ -18,7 +18,7 @@ from stream_sort.model.slots import expand
 
 if TYPE_CHECKING:
     from stream_sort.model.policy import GapPolicy
-    from stream_sort.ports import ControlStore, WithdrawalStore
+    from stream_sort.ports import ControlStores, WithdrawalStore
     from stream_sort.release.queues import Queues
 
 PAGE = 1_000
@@ -46,7 +46,7 @@ class Recoverer:
 
     queues: Queues
     withdrawals: WithdrawalStore
-    control: ControlStore | None
+    control: ControlStores | None
 
     def recover(self, queue: str, position: int | None, *, dry_run: bool) -> Recovery:
         """Put the row back, unless it is a dry run, and advance."""
@@ -115,8 +115,12 @@ class Recoverer:
 
     def _consumers(self, queue: str) -> tuple[dict[str, int], dict[str, int]]:
         """How far each is that has begun here, and from where those would read that have not."""
-        known = [] if self.control is None else self.control.consumers()
-        found = [(one, self.control.standing(one.name, queue).checkpoint) for one in known if self.control is not None]
+        known = [] if self.control is None else self.control.subscriptions.consumers()
+        found = [
+            (one, self.control.checkpoints.standing(one.name, queue).checkpoint)
+            for one in known
+            if self.control is not None
+        ]
         done = {one.name: row.seq for one, row in found if row is not None}
         rest = [one for one, row in found if row is None]
         return done, {one.name: MIN_SEQ if one.start in {EARLIEST, LATEST} else int(one.start) for one in rest}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from stream_sort.model.consumption import Subscription
     from stream_sort.model.records import Cursor
-    from stream_sort.ports import ControlStore, CursorStore, ItemStore
+    from stream_sort.ports import ControlStores, CursorStore, ItemStore
 
 PAGE = 1_000
 
@@ -30,7 +30,7 @@ class Trimmer:
 
     items: ItemStore
     cursors: CursorStore
-    control: ControlStore | None
+    control: ControlStores | None
 
     def trim(self, queue: str, through: int) -> int:
         """Delete messages up to `through`, late ones, too, but for the one at the position; returns how many seqs."""
@@ -92,26 +92,26 @@ class Trimmer:
 
     def _check_consumers(self, row: Cursor, through: int) -> None:
         if self.control is not None:
-            for consumer in self.control.consumers():
+            for consumer in self.control.subscriptions.consumers():
                 _check(self.control, consumer, row, through)
 
 
-def _check(control: ControlStore, consumer: Subscription, row: Cursor, through: int) -> None:
+def _check(control: ControlStores, consumer: Subscription, row: Cursor, through: int) -> None:
     """Raise NotConsumed unless a consumer is done with everything up to `through`."""
     name, queue = consumer.name, row.queue
-    there = control.standing(name, queue).checkpoint or _pinned(control, consumer, row, through)
+    there = control.checkpoints.standing(name, queue).checkpoint or _pinned(control, consumer, row, through)
     at = first_checkpoint(consumer.start, row) if there is None else there.seq
     if there is not None and there.parked is not None:
         at = min(at, there.parked.seq - 1)
     # One that is not ready gets its checkpoints at positions that were read before, however long ago.
     if at < through or (there is None and not consumer.ready):
         raise NotConsumed(queue, through, name, checkpoint=at)
-    dead = [letter.seq for letter in control.dead_letters_of(name, queue) if letter.seq <= through]
+    dead = [letter.seq for letter in control.dead_letters.of_queue(name, queue) if letter.seq <= through]
     if dead:
         raise NotConsumed(queue, through, name, checkpoint=at, dead=dead[0])
 
 
-def _pinned(control: ControlStore, consumer: Subscription, row: Cursor, through: int) -> Checkpoint | None:
+def _pinned(control: ControlStores, consumer: Subscription, row: Cursor, through: int) -> Checkpoint | None:
     """The checkpoint of a consumer that had none, made in its stead where it could still make one that is too low.
 
     It may have read the row before the floor was set, and may be about to begin there: whoever makes the checkpoint
@@ -122,4 +122,4 @@ def _pinned(control: ControlStore, consumer: Subscription, row: Cursor, through:
         return None
     if first_checkpoint(consumer.start, replace(row, floor=None)) >= through:
         return None
-    return control.create(Checkpoint(consumer.name, row.queue, first)).checkpoint
+    return control.checkpoints.create(Checkpoint(consumer.name, row.queue, first)).checkpoint

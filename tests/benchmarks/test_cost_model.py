@@ -138,7 +138,12 @@ class Bench:
 
     def sweep(self, *, everything: bool = False) -> Charged:
         sweeper = Sweeper(
-            self.sorter, lagging=LagWatch(self.sorter.stores.control(self.control_table), self.sorter.stores.cursors)
+            self.sorter,
+            lagging=LagWatch(
+                self.sorter.stores.control(self.control_table).subscriptions,
+                self.sorter.stores.control(self.control_table).checkpoints,
+                self.sorter.stores.cursors,
+            ),
         )
         with self.charges.measure() as charged:
             done = sweeper.sweep_all() if everything else sweeper.sweep()

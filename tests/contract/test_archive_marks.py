@@ -49,11 +49,11 @@ class TestOnMiniStack(ArchiveMarksContract):
     ) -> None:
         stores = connect(Settings(items_table=tables.items, cursor_table=tables.cursor), dynamodb)
         control = stores.control(table)
-        control.register(Subscription("archive", "earliest", 0.0))
-        control.create(Checkpoint("archive", "q", 7))
+        control.subscriptions.register(Subscription("archive", "earliest", 0.0))
+        control.checkpoints.create(Checkpoint("archive", "q", 7))
         marks.set_watermark("q", None, 4)
-        assert (control.checkpoints("archive", ["q"])["q"].seq, marks.watermark("q")) == (7, 4)
-        assert [consumer.name for consumer in control.consumers()] == ["archive"]
+        assert (control.checkpoints.of_queues("archive", ["q"]).whole()["q"].seq, marks.watermark("q")) == (7, 4)
+        assert [consumer.name for consumer in control.subscriptions.consumers()] == ["archive"]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import StoreUnavailable
-from stream_sort.stores.dynamodb.control import DynamoControlStore
+from stream_sort.stores.dynamodb.checkpoints import DynamoCheckpoints
 from tests.functional.operator_desk import OperatorDesk
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ def desk(sorter: StreamSorter) -> OperatorDesk:
 def leave_alone(desk: OperatorDesk, *queues: str) -> None:
     """Let the last commits of queues lie an hour back."""
     control = desk.sorter.stores.control("Control")
-    for row in control.checkpoints("billing", queues).values():
-        control.commit(row, replace(row, version=row.version + 1, committed_at=(row.committed_at or 0.0) - 3_600))
+    for row in control.checkpoints.of_queues("billing", queues).whole().values():
+        control.checkpoints.commit(
+            row, replace(row, version=row.version + 1, committed_at=(row.committed_at or 0.0) - 3_600)
+        )
 
 
 def checkpoints(desk: OperatorDesk) -> tuple[int, int]:
@@ -161,14 +163,14 @@ def test_a_queue_that_has_the_name_of_a_consumer_is_a_queue(desk: OperatorDesk) 
 def test_a_reset_that_fails_in_one_queue_resets_the_others_says_why_and_fails(
     desk: OperatorDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = DynamoControlStore.commit
+    commit = DynamoCheckpoints.commit
 
     def fails_for_ada(store: Any, old: Any, new: Any) -> Any:
         if new.queue == "ada":
             raise StoreUnavailable("throttled")
         return commit(store, old, new)
 
-    monkeypatch.setattr(DynamoControlStore, "commit", fails_for_ada)
+    monkeypatch.setattr(DynamoCheckpoints, "commit", fails_for_ada)
     done = desk.run("consumers", "reset", "--all", "--to", "earliest", "--yes")
     assert (done.exit_code, checkpoints(desk)) == (1, (3, -1))
     assert re.search(r"bob +1 +-1 +1 +reset", done.stdout)

@@ -293,7 +293,7 @@ def test_a_gap_that_no_policy_skips_does_not_ask_for_the_sweep(dynamo: Table) ->
 def test_a_consumer_that_sleeps_is_nudged(dynamo: Table) -> None:
     long_ago = StreamSorter(client=dynamo.client, clock=lambda: 1_000_000.0)
     long_ago.put_many({"queue": "ada", "seq": seq} for seq in range(3))
-    long_ago.stores.control("Control").register(Subscription("billing", "earliest", 0.0))
+    long_ago.stores.control("Control").subscriptions.register(Subscription("billing", "earliest", 0.0))
     level, area, text, remedy = only(findings())
     assert (level, area, remedy) == ("WARN", "consumers", "stream-sort nudge ada")
     assert text.startswith("'billing' is 3 seqs behind in 'ada' and has not moved for")
@@ -303,8 +303,8 @@ def test_a_cursor_table_older_than_the_checkpoints_is_found(desk: OperatorDesk) 
     desk.put("ada", 0)
     desk.deliver("ada")
     control = desk.sorter.stores.control("Control")
-    old = control.checkpoints("billing", ["ada"])["ada"]
-    control.commit(old, Checkpoint("billing", "ada", 9, old.version + 1, "run", 1.0))
+    old = control.checkpoints.of_queues("billing", ["ada"]).whole()["ada"]
+    control.checkpoints.commit(old, Checkpoint("billing", "ada", 9, old.version + 1, "run", 1.0))
     level, area, text, remedy = only(findings(code=1))
     assert (level, area) == ("FAIL", "consumers")
     assert text == (
@@ -415,7 +415,7 @@ def test_i7_an_unforeseen_error_in_one_queue_is_a_finding_of_it_and_hides_no_oth
 
 def test_i7_an_unforeseen_error_in_one_check_ends_no_other(desk: OperatorDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.put("ada", 0)
-    desk.sorter.stores.control("Control").register(Subscription("billing", "earliest", 0.0))
+    desk.sorter.stores.control("Control").subscriptions.register(Subscription("billing", "earliest", 0.0))
 
     def failing(*_: object) -> list[object]:
         raise ZeroDivisionError("in the middle")

@@ -115,10 +115,10 @@ def test_a_dead_letter_that_somebody_else_redrove_is_delivered(
 def as_the_version_before_wrote_it(desk: OperatorDesk, queue: str, seq: int | None = None) -> None:
     """Take from a checkpoint what says which messages the consumer has had; set it elsewhere, if a seq is given."""
     control = desk.sorter.stores.control("Control")
-    row = control.standing("billing", queue).checkpoint
+    row = control.checkpoints.standing("billing", queue).checkpoint
     assert row is not None
     at = row.seq if seq is None else seq
-    assert control.commit(row, replace(row, version=row.version + 1, seq=at, parked=None, began=None)).won
+    assert control.checkpoints.commit(row, replace(row, version=row.version + 1, seq=at, parked=None, began=None)).won
 
 
 def test_a_dead_letter_that_somebody_else_redrove_is_delivered_though_the_checkpoint_does_not_tell(

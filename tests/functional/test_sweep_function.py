@@ -97,10 +97,10 @@ def test_the_stacks_own_consumer_once_retired_is_not_brought_back_by_a_cold_star
 ) -> None:
     load().handler(sample("sweep_schedule"), context)
     control = sorter.stores.control("stream-sort-control")
-    assert [one.name for one in control.consumers()] == ["process"]
+    assert [one.name for one in control.subscriptions.consumers()] == ["process"]
     OrderedConsumer("process", sorter=sorter, control_table="stream-sort-control").retire()
     load().handler(sample("sweep_schedule"), context)
-    assert control.consumers() == []
+    assert control.subscriptions.consumers() == []
     sorter.put_many({"queue": "q", "seq": seq} for seq in range(3))
     assert sorter.trim("q", 1, control_table="stream-sort-control") == 2
 

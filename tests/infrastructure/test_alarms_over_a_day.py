@@ -50,7 +50,11 @@ class Day:
         self.consumer = OrderedConsumer(
             "process", self._handle, sorter=self.sorter, max_attempts=2, pace=Pace(sleep=lambda _: None)
         )
-        self.watcher = LagWatch(self.sorter.stores.control("Control"), self.sorter.stores.cursors)
+        self.watcher = LagWatch(
+            self.sorter.stores.control("Control").subscriptions,
+            self.sorter.stores.control("Control").checkpoints,
+            self.sorter.stores.cursors,
+        )
         self.put("calm", 0)
         self.consumer.catch_up("calm")
 

@@ -85,7 +85,7 @@ class App:
         """Read where `process` is in every queue."""
         queues = list(self.history.sent)
         control = self.sorter.stores.control(self.stack.outputs["ControlTable"])
-        for queue, row in control.checkpoints("process", queues).items():
+        for queue, row in control.checkpoints.of_queues("process", queues).whole().items():
             self.history.checkpoints[queue].append(row.seq)
 
     def is_delivered(self, queue: str, count: int) -> bool:

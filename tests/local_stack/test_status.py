@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.cli.app import app
 from stream_sort.model.consumption import Checkpoint, Subscription
-from stream_sort.stores.dynamodb.control_rows import CheckpointRow
+from stream_sort.stores.dynamodb.checkpoints import CheckpointRow
 
 if TYPE_CHECKING:
     import pytest
@@ -35,7 +35,7 @@ def test_status_of_5000_queues_reads_each_row_once_and_no_items(
     control = f"control-{tables.cursor}"
     sorter = StreamSorter(tables.items, tables.cursor, client=dynamodb)
     OrderedConsumer("process", sorter=sorter, control_table=control).create_tables()
-    sorter.stores.control(control).register(Subscription("process", "earliest", 0.0))
+    sorter.stores.control(control).subscriptions.register(Subscription("process", "earliest", 0.0))
     names = [f"queue-{number}" for number in range(QUEUES)]
     cursors = [{"queue": {"S": name}, "seq": {"N": "9"}, "_ss_first_seq": {"N": "0"}} for name in names]
     write(dynamodb, tables.cursor, cursors)

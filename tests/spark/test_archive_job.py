@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from stream_sort import StreamSorter
     from stream_sort.local.ministack import MiniStack
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
     from stream_sort.replay.origins.access import TableAccess
     from stream_sort.replay.origins.origin import RangeReader
     from stream_sort.replay.ranges import Range
@@ -43,7 +43,7 @@ def control_table(sorter: StreamSorter) -> str:
 
 
 @pytest.fixture
-def control(sorter: StreamSorter, control_table: str) -> ControlStore:
+def control(sorter: StreamSorter, control_table: str) -> ControlStores:
     return sorter.stores.control(control_table)
 
 
@@ -139,15 +139,15 @@ def test_an_archive_that_was_moved_goes_on_where_it_ends(
 
 
 def test_consumers_hold_the_archive_back(
-    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions, control: ControlStore
+    spark: SparkSession, sorter: StreamSorter, options: ArchiveOptions, control: ControlStores
 ) -> None:
     for queue in ("begun", "not begun", "elsewhere"):
         fill(sorter, queue, range(60))
-    control.register(Subscription("billing", "earliest", 0.0))
-    control.register(Subscription("search", "30", 0.0))
-    control.create(Checkpoint("billing", "begun", 44))
-    control.create(Checkpoint("search", "begun", 59))
-    control.create(Checkpoint("billing", "elsewhere", 59))
+    control.subscriptions.register(Subscription("billing", "earliest", 0.0))
+    control.subscriptions.register(Subscription("search", "30", 0.0))
+    control.checkpoints.create(Checkpoint("billing", "begun", 44))
+    control.checkpoints.create(Checkpoint("search", "begun", 59))
+    control.checkpoints.create(Checkpoint("billing", "elsewhere", 59))
     report = archive(options, spark)
     assert report.complete
     through = {row["queue"]: (row["archived_through"], row["held_by"]) for row in report.queues}
@@ -258,13 +258,13 @@ def stored(sorter: StreamSorter, queue: str) -> list[int]:
 
 
 def test_what_is_trimmed_is_read_from_the_archive_and_the_rest_from_the_table(
-    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions, control: ControlStore
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions, control: ControlStores
 ) -> None:
     fill(sorter, "q", range(90))
     everything = list(sorter.read("q"))
-    control.register(Subscription("billing", "earliest", 0.0))
+    control.subscriptions.register(Subscription("billing", "earliest", 0.0))
     row = Checkpoint("billing", "q", 60)
-    control.create(row)
+    control.checkpoints.create(row)
     report = archive(trimming, spark)
     assert report.complete
     assert report.totals["trimmed"] == 61
@@ -272,25 +272,25 @@ def test_what_is_trimmed_is_read_from_the_archive_and_the_rest_from_the_table(
     assert archived(trimming, "q") + list(sorter.read("q", after=60)) == everything
 
     assert archive(trimming, spark).totals["trimmed"] == 0
-    control.commit(row, Checkpoint("billing", "q", 89, 1))
+    control.checkpoints.commit(row, Checkpoint("billing", "q", 89, 1))
     report = archive(trimming, spark)
     # The message at the position stays: it is the proof that the queue had begun.
     assert (report.complete, report.totals["rows"], report.totals["trimmed"]) == (True, 29, 28)
     assert archived(trimming, "q") == everything
     fill(sorter, "q", range(90, 100))
-    control.commit(Checkpoint("billing", "q", 89, 1), Checkpoint("billing", "q", 99, 2))
+    control.checkpoints.commit(Checkpoint("billing", "q", 89, 1), Checkpoint("billing", "q", 99, 2))
     assert archive(trimming, spark).totals["trimmed"] == 10
     assert [message["seq"] for message in archived(trimming, "q")] == list(range(100))
 
 
 def test_a_dead_letters_message_and_all_behind_it_are_archived_and_not_trimmed(
-    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions, control: ControlStore
+    spark: SparkSession, sorter: StreamSorter, trimming: ArchiveOptions, control: ControlStores
 ) -> None:
     fill(sorter, "q", range(90))
-    control.register(Subscription("billing", "earliest", 0.0))
+    control.subscriptions.register(Subscription("billing", "earliest", 0.0))
     row = Checkpoint("billing", "q", 19)
-    control.create(row)
-    control.commit(row, Checkpoint("billing", "q", 89, 1), dead=DeadLetter("q", 20, "no", 5, 0.0))
+    control.checkpoints.create(row)
+    control.checkpoints.commit(row, Checkpoint("billing", "q", 89, 1), dead=DeadLetter("q", 20, "no", 5, 0.0))
     report = archive(trimming, spark)
     assert (report.complete, report.totals["rows"], report.totals["trimmed"]) == (True, 90, 20)
     assert stored(sorter, "q") == list(range(20, 90))

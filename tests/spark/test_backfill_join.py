@@ -57,7 +57,7 @@ class Bench:
 
     @property
     def readers(self) -> list[str]:
-        return [one.name for one in self.sorter.stores.control(self.control_table).consumers()]
+        return [one.name for one in self.sorter.stores.control(self.control_table).subscriptions.consumers()]
 
     @property
     def argv(self) -> list[str]:
@@ -69,7 +69,9 @@ class Bench:
         """Does something once the consumer is held in the queue ada."""
 
         def wait() -> None:
-            while self.sorter.stores.control(self.control_table).standing("rebuilt", "ada").checkpoint is None:
+            while (
+                self.sorter.stores.control(self.control_table).checkpoints.standing("rebuilt", "ada").checkpoint is None
+            ):
                 time.sleep(0.01)
             act()
 

@@ -49,7 +49,7 @@ from stream_sort.stores.dynamodb.calls import CallTarget
 from tests.unit.faulty import Faulty, message, refusal
 
 if TYPE_CHECKING:
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
 
 # Names that people give to tables, roles and stacks, and phrases that AWS uses for something else.
 HOSTILE = (
@@ -175,10 +175,10 @@ def test_other_keys_are_known_by_their_sentences(client: Faulty, sorter: StreamS
 
 
 @pytest.fixture
-def control(client: Faulty) -> ControlStore:
+def control(client: Faulty) -> ControlStores:
     control = StreamSorter(client=client, deadline=0.2, in_flight=1).stores.control("Control")
     control.create_table()
-    control.create(ROW)
+    control.checkpoints.create(ROW)
     return control
 
 
@@ -188,11 +188,11 @@ def effects(table: str = "Effects") -> Any:
     return transaction.effects
 
 
-def test_a_missing_right_is_no_messages_fault_whatever_the_names_are(client: Faulty, control: ControlStore) -> None:
+def test_a_missing_right_is_no_messages_fault_whatever_the_names_are(client: Faulty, control: ControlStores) -> None:
     for code, name in product([*DENIED_CODES, "ResourceNotFoundException", "SomethingNew"], HOSTILE):
         client.before = {"transact_write_items": [refusal(code, says=said_of(name))]}
         with pytest.raises(TryLater):
-            control.commit(ROW, NEW, effects(name))
+            control.checkpoints.commit(ROW, NEW, effects(name))
 
 
 WITHOUT_A_CODE = [
@@ -207,55 +207,55 @@ WITHOUT_A_CODE = [
 
 @pytest.mark.parametrize("error", WITHOUT_A_CODE, ids=lambda error: type(error).__name__)
 def test_a_request_that_could_not_be_sent_gives_no_message_up(
-    client: Faulty, control: ControlStore, error: Exception
+    client: Faulty, control: ControlStores, error: Exception
 ) -> None:
     client.before = {"transact_write_items": [error] * 9}
     with pytest.raises((TryLater, StoreUnavailable, StoreMisconfigured)):
-        control.commit(ROW, NEW, effects())
+        control.checkpoints.commit(ROW, NEW, effects())
 
 
-def test_a_request_that_cannot_be_one_is_its_messages_fault(client: Faulty, control: ControlStore) -> None:
+def test_a_request_that_cannot_be_one_is_its_messages_fault(client: Faulty, control: ControlStores) -> None:
     client.before = {"transact_write_items": [ParamValidationError(report="x")]}
     with pytest.raises(EffectRefused):
-        control.commit(ROW, NEW, effects())
+        control.checkpoints.commit(ROW, NEW, effects())
 
 
 def test_a_transaction_that_was_cancelled_for_no_reason_is_not_read_as_a_lost_condition(
-    client: Faulty, control: ControlStore
+    client: Faulty, control: ControlStores
 ) -> None:
     for some, kind in ((effects(), TryLater), ((), StoreError)):
         client.before = {"transact_write_items": [refusal("TransactionCanceledException")]}
         with pytest.raises(kind, match="cancelled"):
-            control.commit(ROW, NEW, some, DeadLetter("q", 5, "x", 1, 0.0))
+            control.checkpoints.commit(ROW, NEW, some, DeadLetter("q", 5, "x", 1, 0.0))
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "ResourceNotFound"])
 def test_a_right_that_one_part_of_a_transaction_lacks_is_no_messages_fault(
-    client: Faulty, control: ControlStore, code: str
+    client: Faulty, control: ControlStores, code: str
 ) -> None:
     client.before = {"transact_write_items": [cancelled("None", code)]}
     with pytest.raises(TryLater, match="Put on table 'Effects'"):
-        control.commit(ROW, NEW, effects())
+        control.checkpoints.commit(ROW, NEW, effects())
 
 
 @pytest.mark.parametrize("codes", [("None", "SomethingNew"), ("SomethingNew", "None")])
 def test_a_reason_that_nobody_knows_gives_no_message_up(
-    client: Faulty, control: ControlStore, codes: tuple[str, ...]
+    client: Faulty, control: ControlStores, codes: tuple[str, ...]
 ) -> None:
     client.before = {"transact_write_items": [cancelled(*codes)]}
     with pytest.raises(TryLater, match="SomethingNew"):
-        control.commit(ROW, NEW, effects())
+        control.checkpoints.commit(ROW, NEW, effects())
 
 
 @pytest.mark.parametrize(
     "code", ["ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError", "DuplicateItem"]
 )
 def test_a_reason_that_is_the_effects_own_is_its_messages_fault(
-    client: Faulty, control: ControlStore, code: str
+    client: Faulty, control: ControlStores, code: str
 ) -> None:
     client.before = {"transact_write_items": [cancelled("None", code)]}
     with pytest.raises(EffectRefused, match="Put on table 'Effects'"):
-        control.commit(ROW, NEW, effects())
+        control.checkpoints.commit(ROW, NEW, effects())
 
 
 @pytest.mark.parametrize(
@@ -277,11 +277,11 @@ def test_a_reason_that_is_the_effects_own_is_its_messages_fault(
     ],
 )
 def test_a_field_called_size_makes_no_transaction_too_large(
-    client: Faulty, control: ControlStore, said: str, kind: type[Exception]
+    client: Faulty, control: ControlStores, said: str, kind: type[Exception]
 ) -> None:
     client.before = {"transact_write_items": [refusal("ValidationException", says=said)]}
     with pytest.raises(kind):
-        control.commit(ROW, NEW, effects())
+        control.checkpoints.commit(ROW, NEW, effects())
 
 
 def cancelled(*codes: str) -> ClientError:
@@ -291,15 +291,15 @@ def cancelled(*codes: str) -> ClientError:
 
 
 def test_a_transaction_of_our_own_rows_that_fails_otherwise_is_not_read_as_a_lost_condition(
-    client: Faulty, control: ControlStore
+    client: Faulty, control: ControlStores
 ) -> None:
     starting = Subscription("new", "earliest", 0.0)
     first = Checkpoint("new", "q", 4, run="run 1")
     client.before = {"transact_write_items": [cancelled("None", "AccessDenied")]}
     with pytest.raises(StoreError, match="AccessDenied"):
-        control.create(first, starting)
+        control.checkpoints.create(first, starting)
     client.before = {"transact_write_items": [cancelled("None", "ConditionalCheckFailed")]}
-    assert not control.create(first, starting).won
+    assert not control.checkpoints.create(first, starting).won
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from stream_sort import InternalError
 from stream_sort.aws_lambda.redrives import RedriveRequest, redrive
 from stream_sort.aws_lambda.wakes import batch_response
 from stream_sort.model.consumption import Wake
-from tests.consumers import Clerk, Office, ends, wake
+from tests.consumers import Clerk, Office, control_of, ends, give_control, wake
 
 if TYPE_CHECKING:
     from stream_sort import OrderedConsumer
@@ -42,8 +42,8 @@ def office() -> Office:
 
 
 def with_buggy_control(consumer: OrderedConsumer, method: str) -> Buggy:
-    control = Buggy(consumer._desk.control, method)
-    consumer._desk = replace(consumer._desk, control=control)  # type: ignore[arg-type]
+    control = Buggy(control_of(consumer), method)
+    give_control(consumer, control)
     return control
 
 
@@ -112,7 +112,7 @@ def test_a_bug_that_cannot_be_recorded_is_reported_back_for_its_own_records_only
 
 def test_a_bug_while_what_is_left_is_handed_over_stops_no_other_queue(office: Office) -> None:
     consumer = office.hire(Clerk(), batch_size=1)
-    consumer._desk = replace(consumer._desk, waker=Buggy(office.waker, "wake"))  # type: ignore[arg-type]
+    consumer._context = replace(consumer._context, waker=Buggy(office.waker, "wake"))  # type: ignore[arg-type]
     times = iter([60.0, 60.0, 60.0, 60.0])
     served = consumer.process([Wake(queue) for queue in ("a", "worse", "z")], lambda: next(times, 0.0))
     assert [(one.queue, one.ended) for one in served if one.ended != "handed over"] == [("worse", "failed")]
@@ -124,7 +124,7 @@ def test_a_bug_in_one_queue_stops_no_redrive_of_the_others(office: Office) -> No
     consumer = office.hire(clerk)
     wake(consumer, "a", "worse", "z")
     clerk.poison.clear()
-    with_buggy_control(consumer, "dead_letters_of")
+    with_buggy_control(consumer, "of_queue")
     done = redrive(consumer, RedriveRequest(), None)
     assert (done.queues, done.delivered) == (3, 4)
     (failed,) = done.failed

@@ -89,7 +89,12 @@ def test_a_cursor_row_that_cannot_be_read_is_told_by_every_sweep(
     change(client, "seq", value)
     wakes = [Wake("bad", 0, ("first",)), Wake("good", 0, ("second",))]
     assert batch_response(wakes, consumer.process(wakes)) == {"batchItemFailures": []}, "no shard is held up"
-    watcher = LagWatch(sorter.stores.control("Control"), sorter.stores.cursors, rows_a_look)
+    watcher = LagWatch(
+        sorter.stores.control("Control").subscriptions,
+        sorter.stores.control("Control").checkpoints,
+        sorter.stores.cursors,
+        rows_a_look,
+    )
     for _ in range(5):
         clock.move(1_200)
         done = Sweeper(sorter, lagging=watcher).sweep()
@@ -105,7 +110,11 @@ def test_a_queue_that_waits_and_cannot_be_read_counts_once_as_failed(client: Fau
     OrderedConsumer("billing", lambda _: None, sorter=sorter).create_tables()
     OrderedConsumer("billing", lambda _: None, sorter=sorter).catch_up("good")
     change(client, "seq", {"S": "x"})
-    watcher = LagWatch(sorter.stores.control("Control"), sorter.stores.cursors)
+    watcher = LagWatch(
+        sorter.stores.control("Control").subscriptions,
+        sorter.stores.control("Control").checkpoints,
+        sorter.stores.cursors,
+    )
     assert [queue for queue, _ in Sweeper(sorter, lagging=watcher).sweep().failed] == ["bad"]
 
 
@@ -163,6 +172,6 @@ def test_i7_a_control_row_that_somebody_changed_hides_no_other_in_a_listing(
     assert [one.queue for one in consumers["parked"].parked()] == ["good"]
     assert [one.queue for one in consumers["dead"].dead_letters()] == ["good"]
     with pytest.raises(RowDamaged, match="the control table holds a row"):
-        sorter.stores.control("Control").dead_letters_of("dead", "bad")
+        sorter.stores.control("Control").dead_letters.of_queue("dead", "bad")
     with pytest.raises(RowDamaged, match="the control table holds a row"):
-        sorter.stores.control("Control").standing("parked", "bad")
+        sorter.stores.control("Control").checkpoints.standing("parked", "bad")

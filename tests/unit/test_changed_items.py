@@ -121,7 +121,11 @@ def test_a_queue_with_an_item_that_cannot_be_read_does_not_stop_without_a_word(c
     (parked,) = scene.consumer.parked()
     assert (parked.queue, parked.seq, parked.damaged) == ("a", 1, True)
     assert "RowDamaged" in parked.error
-    watcher = LagWatch(scene.sorter.stores.control("Control"), scene.sorter.stores.cursors)
+    watcher = LagWatch(
+        scene.sorter.stores.control("Control").subscriptions,
+        scene.sorter.stores.control("Control").checkpoints,
+        scene.sorter.stores.cursors,
+    )
     scene.clock.move(60)
     assert Sweeper(scene.sorter, lagging=watcher).sweep().nudged == ["a"]
     assert watcher.watched.parked == {"billing": 1}, "the alarm on parked queues sees it"

@@ -22,11 +22,12 @@ from stream_sort import (
 )
 from stream_sort.model.batch import Transaction
 from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription, told
+from tests.consumers import OnePort
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
 
 ROW = Checkpoint("billing", "q", 4, run="run 1")
 NEW = replace(ROW, seq=5, version=1)
@@ -82,10 +83,10 @@ def client() -> Iterator[Faulty]:
 
 
 @pytest.fixture
-def control(client: Faulty) -> ControlStore:
+def control(client: Faulty) -> ControlStores:
     control = StreamSorter(client=client, deadline=0.5, in_flight=1).stores.control("Control")
     control.create_table()
-    control.create(ROW)
+    control.checkpoints.create(ROW)
     client.requests.clear()
     return control
 
@@ -97,23 +98,23 @@ def put(*names: str, table: str = "Effects", **fields: Any) -> Transaction:
     return transaction
 
 
-def standing(control: ControlStore) -> Checkpoint | None:
-    return control.standing("billing", "q").checkpoint
+def standing(control: ControlStores) -> Checkpoint | None:
+    return control.checkpoints.standing("billing", "q").checkpoint
 
 
-def test_i8_a_commit_whose_reply_was_lost_is_known_as_our_own(client: Faulty, control: ControlStore) -> None:
+def test_i8_a_commit_whose_reply_was_lost_is_known_as_our_own(client: Faulty, control: ControlStores) -> None:
     client.after = {"put_item": [LOST_REPLY]}
-    commit = control.commit(ROW, NEW)
+    commit = control.checkpoints.commit(ROW, NEW)
     assert (commit.checkpoint, commit.put(NEW)) == (NEW, True)
     client.after = {"put_item": [LOST_REPLY]}
-    assert not control.commit(ROW, replace(NEW, run="run 2")).put(replace(NEW, run="run 2"))
+    assert not control.checkpoints.commit(ROW, replace(NEW, run="run 2")).put(replace(NEW, run="run 2"))
 
 
 def test_i4_a_transaction_whose_reply_was_lost_is_sent_again_under_the_same_token(
-    client: Faulty, control: ControlStore
+    client: Faulty, control: ControlStores
 ) -> None:
     client.after = {"transact_write_items": [LOST_REPLY]}
-    assert control.commit(ROW, NEW, put("a").effects).put(NEW)
+    assert control.checkpoints.commit(ROW, NEW, put("a").effects).put(NEW)
     tokens = [request["ClientRequestToken"] for method, request in client.requests if method == "transact_write_items"]
     assert len(tokens) == 2
     assert len(set(tokens)) == 1
@@ -131,44 +132,46 @@ def test_i4_a_transaction_whose_reply_was_lost_is_sent_again_under_the_same_toke
     ids=str,
 )
 def test_a_transaction_that_met_another_one_is_tried_again(
-    client: Faulty, control: ControlStore, fault: ClientError
+    client: Faulty, control: ControlStores, fault: ClientError
 ) -> None:
     client.before = {"transact_write_items": [fault, fault]}
-    assert control.commit(ROW, NEW, put("a").effects).won
+    assert control.checkpoints.commit(ROW, NEW, put("a").effects).won
     assert standing(control) == NEW
 
 
 def test_a_transaction_that_never_gets_through_is_unavailable_not_refused(
-    client: Faulty, control: ControlStore
+    client: Faulty, control: ControlStores
 ) -> None:
     client.before = {"transact_write_items": [failure("TransactionCanceledException", "TransactionConflict")] * 99}
     with pytest.raises(StoreUnavailable, match="tries"):
-        control.commit(ROW, NEW, put("a").effects)
+        control.checkpoints.commit(ROW, NEW, put("a").effects)
     assert standing(control) == ROW
 
 
-def test_a_condition_that_does_not_hold_counts_before_a_conflict(client: Faulty, control: ControlStore) -> None:
+def test_a_condition_that_does_not_hold_counts_before_a_conflict(client: Faulty, control: ControlStores) -> None:
     fault = failure("TransactionCanceledException", "TransactionConflict", "ConditionalCheckFailed")
     client.before = {"transact_write_items": [fault]}
     with pytest.raises(EffectRefused, match="Put on table 'Effects'"):
-        control.commit(ROW, NEW, put("a").effects)
+        control.checkpoints.commit(ROW, NEW, put("a").effects)
 
 
-@pytest.mark.parametrize("method", ["standing", "commit", "checkpoints", "dead_letters_of", "register"])
-def test_i10_a_fault_that_stays_is_never_read_as_empty(client: Faulty, control: ControlStore, method: str) -> None:
+@pytest.mark.parametrize("method", ["standing", "commit", "of_queues", "of_queue", "register"])
+def test_i10_a_fault_that_stays_is_never_read_as_empty(client: Faulty, control: ControlStores, method: str) -> None:
     throttled = [failure("ThrottlingException")] * 99
     client.before = {name: list(throttled) for name in ("batch_get_item", "put_item", "query", "get_item")}
     arguments: dict[str, tuple[Any, ...]] = {
         "commit": (ROW, NEW),
-        "checkpoints": ("billing", ["q"]),
+        "of_queues": ("billing", ["q"]),
         "register": (Subscription("billing", "earliest", 0.0),),
     }
     with pytest.raises(StoreUnavailable, match="Throttling"):
-        getattr(control, method)(*arguments.get(method, ("billing", "q")))
+        getattr(OnePort(control.checkpoints, control.dead_letters, control.subscriptions), method)(
+            *arguments.get(method, ("billing", "q"))
+        )
 
 
 def test_keys_that_were_not_processed_are_asked_for_again(
-    client: Faulty, control: ControlStore, monkeypatch: pytest.MonkeyPatch
+    client: Faulty, control: ControlStores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = client._client.batch_get_item
 
@@ -179,28 +182,28 @@ def test_keys_that_were_not_processed_are_asked_for_again(
         return body | {"UnprocessedKeys": {table: tables[table] for table in rest}}
 
     monkeypatch.setattr(client._client, "batch_get_item", partly)
-    assert control.standing("billing", "q", 0).checkpoint == ROW
+    assert control.checkpoints.standing("billing", "q", 0).checkpoint == ROW
     assert [method for method, _ in client.requests] == ["batch_get_item"] * 3
 
 
-def test_two_puts_of_one_item_are_too_large_a_transaction(control: ControlStore) -> None:
+def test_two_puts_of_one_item_are_too_large_a_transaction(control: ControlStores) -> None:
     with pytest.raises(TransactionTooLarge, match="two effects on the item id = 'a' of table 'Effects'"):
-        control.commit(ROW, NEW, put("a", "a").effects)
+        control.checkpoints.commit(ROW, NEW, put("a", "a").effects)
     assert standing(control) == ROW
 
 
-def test_puts_on_condition_of_what_is_no_key_are_items_of_their_own(control: ControlStore) -> None:
+def test_puts_on_condition_of_what_is_no_key_are_items_of_their_own(control: ControlStores) -> None:
     transaction = Transaction()
     for name in "ab":
         transaction.put("Effects", {"id": name, "paid_on": "1st"}, ConditionExpression="attribute_not_exists(paid_on)")
-    assert control.commit(ROW, NEW, transaction.effects).won
+    assert control.checkpoints.commit(ROW, NEW, transaction.effects).won
 
 
-def test_more_than_4_mb_is_too_large_a_transaction(control: ControlStore) -> None:
+def test_more_than_4_mb_is_too_large_a_transaction(control: ControlStores) -> None:
     names = [str(number) for number in range(11)]
-    assert control.commit(ROW, NEW, put(*names[:10], body="x" * 390_000).effects).won
+    assert control.checkpoints.commit(ROW, NEW, put(*names[:10], body="x" * 390_000).effects).won
     with pytest.raises(TransactionTooLarge, match=r"4,290,\d+ bytes"):
-        control.commit(NEW, replace(NEW, version=2), put(*names, body="ü" * 195_000).effects)
+        control.checkpoints.commit(NEW, replace(NEW, version=2), put(*names, body="ü" * 195_000).effects)
 
 
 @pytest.mark.parametrize(
@@ -227,24 +230,24 @@ def test_more_than_4_mb_is_too_large_a_transaction(control: ControlStore) -> Non
     ],
 )
 def test_an_effect_that_cannot_be_is_the_handlers_fault(
-    control: ControlStore, transaction: Transaction, said: str
+    control: ControlStores, transaction: Transaction, said: str
 ) -> None:
     with pytest.raises((EffectRefused, TransactionTooLarge), match=said):
-        control.commit(ROW, NEW, transaction.effects)
+        control.checkpoints.commit(ROW, NEW, transaction.effects)
     assert standing(control) == ROW
 
 
 @pytest.mark.parametrize("code", ["ValidationException", "ResourceNotFoundException", "AccessDeniedException"])
 def test_an_error_of_a_transaction_is_an_effects_fault_only_if_it_has_effects(
-    client: Faulty, control: ControlStore, code: str
+    client: Faulty, control: ControlStores, code: str
 ) -> None:
     message = "The provided key element does not match the schema"
     response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {}}
     client.before = {"transact_write_items": [ClientError(response, "TransactWriteItems")] * 2}
     with pytest.raises((EffectRefused, TryLater), match=r"key element|no table|not allowed"):
-        control.commit(ROW, NEW, put("a").effects)
+        control.checkpoints.commit(ROW, NEW, put("a").effects)
     with pytest.raises((StoreError, SettingsError)) as caught:
-        control.commit(ROW, NEW, dead=LETTER)
+        control.checkpoints.commit(ROW, NEW, dead=LETTER)
     assert not isinstance(caught.value, EffectRefused)
 
 
@@ -256,11 +259,11 @@ def test_an_error_of_a_transaction_is_an_effects_fault_only_if_it_has_effects(
     ],
 )
 def test_a_missing_table_or_right_of_an_effect_is_told_as_what_it_is(
-    client: Faulty, control: ControlStore, code: str, said: str
+    client: Faulty, control: ControlStores, code: str, said: str
 ) -> None:
     client.before = {"transact_write_items": [failure(code)]}
     with pytest.raises(TryLater) as caught:
-        control.commit(ROW, NEW, put("a").effects)
+        control.checkpoints.commit(ROW, NEW, put("a").effects)
     kept = told(caught.value)
     assert said in kept
     assert code in kept
@@ -268,22 +271,22 @@ def test_a_missing_table_or_right_of_an_effect_is_told_as_what_it_is(
     assert standing(control) == ROW
 
 
-def test_of_several_tables_none_is_said_to_be_the_missing_one(client: Faulty, control: ControlStore) -> None:
+def test_of_several_tables_none_is_said_to_be_the_missing_one(client: Faulty, control: ControlStores) -> None:
     client.before = {"transact_write_items": [failure("ResourceNotFoundException")]}
     effects = [*put("a").effects, *put("b", table="Totals").effects]
     with pytest.raises(TryLater, match="'Effects', Put on table 'Totals': one of these is no table in this region"):
-        control.commit(ROW, NEW, effects)
+        control.checkpoints.commit(ROW, NEW, effects)
 
 
-def test_missing_credentials_are_no_effects_fault(client: Faulty, control: ControlStore) -> None:
+def test_missing_credentials_are_no_effects_fault(client: Faulty, control: ControlStores) -> None:
     client.before = {"transact_write_items": [failure("ExpiredTokenException")]}
     with pytest.raises(CredentialsError):
-        control.commit(ROW, NEW, put("a").effects)
+        control.checkpoints.commit(ROW, NEW, put("a").effects)
 
 
-def test_values_of_effects_are_plain_python_ones(client: Faulty, control: ControlStore) -> None:
+def test_values_of_effects_are_plain_python_ones(client: Faulty, control: ControlStores) -> None:
     value = {"list": [1, 2.5, (True, None)], "bytes": b"\x00", "texts": {"a", "b"}, "floats": {0.5}}
-    control.commit(ROW, NEW, put("a", value=value).effects)
+    control.checkpoints.commit(ROW, NEW, put("a", value=value).effects)
     item = client.get_item(TableName="Effects", Key={"id": {"S": "a"}})["Item"]["value"]["M"]
     assert item["list"] == {"L": [{"N": "1"}, {"N": "2.5"}, {"L": [{"BOOL": True}, {"NULL": True}]}]}
     assert (item["bytes"], sorted(item["texts"]["SS"]), item["floats"]) == ({"B": b"\x00"}, ["a", "b"], {"NS": ["0.5"]})
@@ -291,14 +294,14 @@ def test_values_of_effects_are_plain_python_ones(client: Faulty, control: Contro
 
 @pytest.mark.parametrize("row", [{}, {"seq": {"S": "five"}}, {"seq": {"N": "5"}}], ids=["empty", "text", "half"])
 def test_a_row_that_others_wrote_is_named_and_no_end_of_the_world(
-    client: Faulty, control: ControlStore, row: dict[str, Any]
+    client: Faulty, control: ControlStores, row: dict[str, Any]
 ) -> None:
     client.put_item(TableName="Control", Item={"pk": {"S": "billing#q"}, "sk": {"S": "checkpoint"}, **row})
     with pytest.raises(StoreError, match="the control table holds a row"):
-        control.standing("billing", "q")
+        control.checkpoints.standing("billing", "q")
 
 
-def test_attributes_of_a_later_version_are_let_be(client: Faulty, control: ControlStore) -> None:
+def test_attributes_of_a_later_version_are_let_be(client: Faulty, control: ControlStores) -> None:
     client.update_item(
         TableName="Control",
         Key={"pk": {"S": "billing#q"}, "sk": {"S": "checkpoint"}},

@@ -13,7 +13,8 @@ from stream_sort.model.consumption import Wake
 from stream_sort.replay.audit.findings import findings_of
 from stream_sort.replay.audit.queues import QueueAudit
 from stream_sort.replay.audit.standing import StandingReader
-from stream_sort.stores.dynamodb.control_rows import BOOKMARK, CONSUMERS, SWEEP, key_of, place_of
+from stream_sort.stores.dynamodb.control_rows import key_of, place_of
+from stream_sort.stores.dynamodb.subscriptions import BOOKMARK, CONSUMERS, SWEEP
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep.lag_watch import LagWatch
 
@@ -39,7 +40,7 @@ class Bench:
         for queue in ("a", "b"):
             self.sorter.put({"queue": queue, "seq": 1})
         self.control = self.sorter.stores.control("Control")
-        self.watcher = LagWatch(self.control, self.sorter.stores.cursors)
+        self.watcher = LagWatch(self.control.subscriptions, self.control.checkpoints, self.sorter.stores.cursors)
 
     def _handle(self, batch: Batch) -> None:
         if batch.queue == "p":
@@ -84,7 +85,7 @@ def test_a_damaged_checkpoint_keeps_no_latest_consumer_from_coming_back(bench: B
     bench.consumer.retire()
     again = OrderedConsumer("billing", lambda _: None, sorter=bench.sorter, start="latest")
     assert [one.ended for one in again.process([Wake("a"), Wake("b")])] == ["failed", "done"]
-    assert (again.checkpoint("b"), bench.control.consumers()[0].ready) == (1, True)
+    assert (again.checkpoint("b"), bench.control.subscriptions.consumers()[0].ready) == (1, True)
 
 
 STARTS = ["yesterday", "1.5", "", str(2**63)]
@@ -131,10 +132,10 @@ def test_a_consumer_whose_own_registration_is_damaged_does_not_run(bench: Bench,
 def test_who_decides_by_a_damaged_row_is_told(bench: Bench) -> None:
     bench.damage("p")
     with pytest.raises(RowDamaged, match="without version"):
-        bench.control.checkpoints("billing", ["a", "p"])
+        bench.control.checkpoints.of_queues("billing", ["a", "p"]).whole()
     with pytest.raises(RowDamaged, match="without version"):
         bench.consumer.checkpoint("p")
-    read = bench.control.readable_checkpoints("billing", ["a", "p", "none"])
+    read = bench.control.checkpoints.of_queues("billing", ["a", "p", "none"])
     assert ([*read.rows], [*read.damaged]) == (["a"], ["p"])
 
 
@@ -168,4 +169,4 @@ def test_a_damaged_cursor_row_of_a_queue_that_is_named_keeps_no_other_from_being
 def test_a_bookmark_that_nobody_can_read_stops_no_look(bench: Bench, place: dict[str, Any]) -> None:
     bench.client.put_item(TableName="Control", Item={**key_of(SWEEP, BOOKMARK), "place": place})
     assert bench.sweep() == ({"a", "b", "p"}, [], None)
-    assert bench.control.bookmark() is not None
+    assert bench.control.subscriptions.bookmark() is not None

@@ -144,7 +144,7 @@ def test_i4_effects_of_a_redriven_message_happen_once(office: Office) -> None:
     consumer.redrive("q")
     with pytest.raises(NotParked):
         consumer.redrive("q")
-    effects = office.sorter.stores.control("Control")._control.effects  # type: ignore[attr-defined]
+    effects = office.sorter.stores.control("Control").checkpoints._control.effects  # type: ignore[attr-defined]
     assert [effect.request["Item"]["id"] for effect in effects] == ["0"]
 
 
@@ -169,7 +169,7 @@ def test_a_redrive_takes_no_note_of_another_one_back(office: Office) -> None:
     def while_another_one_fails_to_note_its_own(_: Batch) -> None:
         store.before["settle"] = [fail]
         with pytest.raises(StoreUnavailable):
-            DeadLetterTries(consumer._desk).redrive(letter)
+            DeadLetterTries(consumer._context).redrive(letter)
 
     assert office.hire(while_another_one_fails_to_note_its_own).redrive("q") == 1
     assert consumer.dead_letters() == []
@@ -190,7 +190,7 @@ def test_discard_gives_a_dead_letter_up_for_good_and_keeps_the_reason(office: Of
     consumer = give_up(office, Clerk(poison={0}), on_poison="dead_letter")
     consumer.discard("q", 0, "a test message")
     assert consumer.dead_letters() == []
-    kept = office.sorter.stores.control("Control")._control.dead  # type: ignore[attr-defined]
+    kept = office.sorter.stores.control("Control").checkpoints._control.dead  # type: ignore[attr-defined]
     assert kept[("billing", "q", 0)].discarded == "a test message"
     with pytest.raises(NotParked):
         consumer.discard("q", 0, "again")
@@ -205,7 +205,7 @@ def test_discard_of_the_message_a_queue_is_parked_at_lets_the_queue_go_on(office
     assert (consumer.checkpoint("q"), consumer.parked(), office.waker.sent) == (1, [], [("q", 0.0)])
     wake(consumer)
     assert (clerk.seqs(), consumer.dead_letters()) == ([0, 2], [])
-    kept = office.sorter.stores.control("Control")._control.dead  # type: ignore[attr-defined]
+    kept = office.sorter.stores.control("Control").checkpoints._control.dead  # type: ignore[attr-defined]
     assert (kept[("billing", "q", 1)].discarded, kept[("billing", "q", 1)].attempts) == ("never mind", 2)
 
 
@@ -237,7 +237,7 @@ def test_i3_discard_sets_no_checkpoint_back(office: Office) -> None:
     assert row is not None
     assert row.parked is not None
     # A row that an earlier version left: parked at what was delivered meanwhile.
-    control.commit(row, row.moved(2, "earlier", office.clock(), replace(row.parked, seq=0)))
+    control.checkpoints.commit(row, row.moved(2, "earlier", office.clock(), replace(row.parked, seq=0)))
     with pytest.raises(InvalidInput, match="the checkpoint is 2"):
         consumer.discard("q", 0, "as parked says")
     assert consumer.checkpoint("q") == 2

@@ -44,7 +44,7 @@ def test_i4_effects_of_the_loser_do_not_happen(office: Office) -> None:
     office.put(0, 1)
     office.interrupt(consumer).before["commit"] = [lambda: wake(other)]
     wake(consumer)
-    effects = office.sorter.stores.control("Control")._control.effects  # type: ignore[attr-defined]
+    effects = office.sorter.stores.control("Control").checkpoints._control.effects  # type: ignore[attr-defined]
     assert [effect.request["Item"]["id"] for effect in effects] == ["0", "1"]
 
 
@@ -53,7 +53,7 @@ def test_a_zombie_that_wakes_after_its_successor_changes_nothing(office: Office)
     consumer = office.hire(zombie, batch_size=1)
     office.put(0, 1, 2)
     store = office.interrupt(consumer)
-    late = Delivery(consumer._desk, Wake("q"))
+    late = Delivery(consumer._context, Wake("q"))
     assert late.turn()
     rival(office, successor)()
     before = office.row()
@@ -65,7 +65,7 @@ def test_a_zombie_that_wakes_after_its_successor_changes_nothing(office: Office)
 
 def test_i8_what_the_loser_was_woken_for_is_seen_by_the_winner_after_its_last_commit(office: Office) -> None:
     lost, won = Clerk(), Clerk()
-    loser = Delivery(office.hire(lost)._desk, Wake("q", 1))
+    loser = Delivery(office.hire(lost)._context, Wake("q", 1))
 
     def handle(batch: Batch) -> None:
         if not won.batches:
@@ -74,7 +74,7 @@ def test_i8_what_the_loser_was_woken_for_is_seen_by_the_winner_after_its_last_co
         won(batch)
 
     office.put(0)
-    winner = Delivery(office.hire(handle)._desk, Wake("q", 0))
+    winner = Delivery(office.hire(handle)._context, Wake("q", 0))
     assert winner.turn()
     assert not loser.turn()
     assert (lost.batches, loser.served.ended) == ([("q", (0, 1))], "overtaken")
@@ -120,7 +120,7 @@ def test_a_commit_of_our_own_that_was_sent_twice_is_no_defeat(office: Office, mo
     clerk = Clerk()
     consumer = office.hire(clerk, batch_size=1)
     office.put(0, 1)
-    commit = consumer._desk.control.commit
+    commit = consumer._context.checkpoints.commit
 
     def sent_twice(*arguments: Any) -> Commit:
         commit(*arguments)
@@ -137,7 +137,7 @@ def test_catch_up_goes_on_from_where_another_run_left_it(office: Office) -> None
     other = office.hire(others, batch_size=2)
     office.put(*range(6))
     office.interrupt(other).before["standing"] = []
-    late = Delivery(other._desk, Wake("q"))
+    late = Delivery(other._context, Wake("q"))
     office.interrupt(consumer).before["commit"] = [late.turn]
     assert consumer.catch_up("q") == 4
     assert (others.seqs(), mine.batches[1:]) == ([0, 1], [("q", (2, 3)), ("q", (4, 5))])
@@ -146,7 +146,7 @@ def test_catch_up_goes_on_from_where_another_run_left_it(office: Office) -> None
 def test_a_checkpoint_that_was_deleted_meanwhile_stops_the_run(office: Office) -> None:
     consumer = office.hire(Clerk(), batch_size=1)
     office.put(0, 1)
-    rows = office.sorter.stores.control("Control")._control.checkpoints  # type: ignore[attr-defined]
+    rows = office.sorter.stores.control("Control").checkpoints._control.checkpoints  # type: ignore[attr-defined]
     office.interrupt(consumer).before["commit"] = [rows.clear]
     assert ends(wake(consumer)) == ["overtaken"]
     assert rows == {}
@@ -161,11 +161,11 @@ def test_a_run_that_lost_to_the_end_of_a_parking_is_looked_after(office: Office)
     assert ends(wake(consumer)) == ["parked"]
     office.sorter.stores.cursors.create(row)
     office.clock.move(10)
-    late = Delivery(consumer._desk, Wake("q"))
+    late = Delivery(consumer._context, Wake("q"))
 
     def somebody_is_woken_for_more() -> None:
         office.put(1)
-        late._place.look(None)
+        late._session.look(None)
 
     office.interrupt(consumer).before["commit"] = [somebody_is_woken_for_more]
     assert ends(wake(consumer)) == ["done"]

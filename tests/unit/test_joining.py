@@ -38,7 +38,7 @@ class Bench:
 
     @property
     def readers(self) -> list[str]:
-        return [one.name for one in self.sorter.stores.control("Control").consumers()]
+        return [one.name for one in self.sorter.stores.control("Control").subscriptions.consumers()]
 
     def put(self, first: int, stop: int) -> None:
         self.sorter.put_many({"queue": "ada", "seq": seq} for seq in range(first, stop))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +9,18 @@ import pytest
 from stream_sort import Batch, StoreUnavailable, TryLater
 from stream_sort.model.consumption import Wake
 from stream_sort.ports.time_limit import seconds_left
-from tests.consumers import Clerk, Interrupted, Office, ends, fail, fail_twice, is_given_up, wake
+from tests.consumers import (
+    Clerk,
+    Interrupted,
+    Office,
+    control_of,
+    ends,
+    fail,
+    fail_twice,
+    give_control,
+    is_given_up,
+    wake,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,7 +219,7 @@ def test_a_message_is_not_given_up_for_a_note_that_was_written_late(max_attempts
     office.put(0)
     clerk = Clerk(poison={0})
     consumer = office.hire(clerk, max_attempts=max_attempts, on_poison="dead_letter")
-    consumer._desk = replace(consumer._desk, control=Tardy(consumer._desk.control))  # type: ignore[arg-type]
+    give_control(consumer, Tardy(control_of(consumer)))
     for _ in range(6):
         consumer.process([Wake("q")], lambda: 60.0)
         office.clock.move(3_600)
@@ -247,8 +257,8 @@ def test_i7_a_queue_whose_checkpoint_cannot_be_written_is_waited_for_once(*, fai
                 raise ValueError("no such account")
 
     consumer = office.hire(handle)
-    deaf = Deaf(consumer._desk.control)
-    consumer._desk = replace(consumer._desk, control=deaf)  # type: ignore[arg-type]
+    deaf = Deaf(control_of(consumer))
+    give_control(consumer, deaf)
     served = consumer.process([Wake("bad"), Wake("good")], lambda: 60.0)
     assert [one.ended for one in served] == ["failed", "done"]
     assert waits[0] == 10.0
@@ -384,7 +394,7 @@ def test_a_run_ends_while_no_write_is_answered(
 ) -> None:
     office.put(0)
     consumer = office.hire(handler, max_attempts=max_attempts)
-    consumer._desk = replace(consumer._desk, control=Unanswered(consumer._desk.control))  # type: ignore[arg-type]
+    give_control(consumer, Unanswered(control_of(consumer)))
     with pytest.raises(StoreUnavailable):
         consumer.catch_up("q", force=force)
 
@@ -405,7 +415,7 @@ def test_a_queue_that_was_parked_without_an_answer_is_a_failure_and_comes_again(
 
 def fail_to_read_the_registration(consumer: OrderedConsumer) -> None:
     """Once, the next time it is read."""
-    registrar = consumer._registrar
+    registrar = consumer._registration
     registrar._control = store = Interrupted(registrar._control)  # type: ignore[assignment]
     store.before["register"] = [fail]
 

@@ -30,7 +30,7 @@ def outcome(office: Office, *adds: Callable[[Transaction], object]) -> str:
         for add in adds:
             add(batch.transaction)
 
-    consumer = office.hire(handle, f"c{len(office.sorter.stores.control('Control').consumers())}")
+    consumer = office.hire(handle, f"c{len(office.sorter.stores.control('Control').subscriptions.consumers())}")
     if ends(wake(consumer)) == ["done"]:
         return "done"
     return consumer.parked()[0].error

@@ -11,7 +11,7 @@ from stream_sort import CheckpointConflict, CursorLost, MissingItems, Trimmed
 from stream_sort.model.consumption import Checkpoint
 from stream_sort.testing.contract_examples import arrival
 from stream_sort.testing.simulation.simulator import simulate
-from tests.consumers import Clerk, Office, ends, wake
+from tests.consumers import Clerk, Office, control_of, ends, give_control, wake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,7 @@ def test_a_dead_letter_that_another_run_redrove_before_it_was_trimmed_is_a_confl
         office.hire(Clerk()).redrive("q")
         office.sorter.trim("q", 2, control_table="Control")
 
-    overtake(office, consumer, "dead_letters_of", redriven_elsewhere)
+    overtake(office, consumer, "of_queue", redriven_elsewhere)
     with pytest.raises(CheckpointConflict):
         consumer.redrive("q")
     assert consumer.dead_letters() == []
@@ -179,7 +179,7 @@ def test_i3_a_lost_cursor_sets_no_checkpoint_back_that_somebody_else_made_meanwh
     made = Checkpoint("billing", "q", 1)
 
     def begins_elsewhere_and_loses_the_row() -> None:
-        office.sorter.stores.control("Control").create(made)
+        office.sorter.stores.control("Control").checkpoints.create(made)
         office.lose_cursor()
 
     store = office.interrupt(consumer)
@@ -194,7 +194,7 @@ def test_i3_a_lost_cursor_sets_no_checkpoint_back_that_somebody_else_made_meanwh
 def test_i10_a_queue_that_begins_while_it_is_read_is_not_taken_for_one_whose_cursor_is_lost(office: Office) -> None:
     clerk = Clerk()
     consumer = office.hire(clerk)
-    control = consumer._desk.control
+    control = control_of(consumer)
 
     class Torn:
         """Reads the cursor row before the queue begins, and the checkpoint after it."""
@@ -214,7 +214,7 @@ def test_i10_a_queue_that_begins_while_it_is_read_is_not_taken_for_one_whose_cur
         def __getattr__(self, name: str) -> object:
             return getattr(control, name)
 
-    consumer._desk = replace(consumer._desk, control=Torn())  # type: ignore[arg-type]
+    give_control(consumer, Torn())
     assert ends(wake(consumer)) == ["done"]
     assert (clerk.seqs(), consumer.parked()) == ([1], [])
 

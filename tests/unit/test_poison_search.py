@@ -56,7 +56,7 @@ def test_i4_for_every_set_of_poison_and_tombstones_all_else_happens_once_in_orde
             max_attempts=1,
         )
         (served,) = wake(consumer)
-        effects = office.sorter.stores.control("Control")._control.effects  # type: ignore[attr-defined]
+        effects = office.sorter.stores.control("Control").checkpoints._control.effects  # type: ignore[attr-defined]
         good = [seq for seq in range(SLOTS) if seq not in skipped and seq not in poison]
         bad = [seq for seq in range(SLOTS) if seq not in skipped and seq in poison]
         assert [int(effect.request["Item"]["id"]) for effect in effects] == good

@@ -11,7 +11,7 @@ from stream_sort.concurrency import InFlight
 from stream_sort.consume.registration import Registration
 from stream_sort.model.consumption import LATEST, Checkpoint, Subscription
 from stream_sort.model.records import QueuePage
-from tests.consumers import Clerk, Interrupted, Office, fail, wake
+from tests.consumers import Clerk, Interrupted, Office, OnePort, fail, interrupt_registration, wake
 
 
 @pytest.fixture
@@ -88,8 +88,7 @@ def test_where_a_consumer_starts_is_decided_when_it_is_first_registered(office: 
 
 def test_a_consumer_is_registered_once_a_process(office: Office, clerk: Clerk) -> None:
     consumer = office.hire(clerk)
-    store = Interrupted(consumer._registrar._control)
-    consumer._registrar._control = store  # type: ignore[assignment]
+    store = interrupt_registration(consumer)
     wake(consumer)
     wake(consumer)
     assert store.calls == ["register"]
@@ -98,8 +97,7 @@ def test_a_consumer_is_registered_once_a_process(office: Office, clerk: Clerk) -
 def test_a_registration_that_fails_delivers_nothing_and_is_made_again(office: Office, clerk: Clerk) -> None:
     office.put(0)
     consumer = office.hire(clerk, start="latest")
-    store = Interrupted(consumer._registrar._control)
-    consumer._registrar._control = store  # type: ignore[assignment]
+    store = interrupt_registration(consumer)
     store.before["make_ready"] = [fail]
     with pytest.raises(StoreUnavailable):
         wake(consumer)
@@ -126,7 +124,8 @@ class OneByOne:
 
 
 def registrar(office: Office, cursors: Any) -> Registration:
-    return Registration(office.sorter.stores.control("Control"), cursors, office.clock, InFlight(1))
+    control = office.sorter.stores.control("Control")
+    return Registration(control.subscriptions, control.checkpoints, cursors, office.clock, InFlight(1))
 
 
 def test_every_page_of_queues_gets_its_checkpoints(office: Office) -> None:
@@ -135,29 +134,31 @@ def test_every_page_of_queues_gets_its_checkpoints(office: Office) -> None:
     registrar(office, OneByOne(office.sorter.stores.cursors)).register("late", LATEST)
     assert [office.row(queue, "late") for queue in "abc"] == [Checkpoint("late", queue, 1) for queue in "abc"]
     control = office.sorter.stores.control("Control")
-    assert control.consumers() == [Subscription("late", LATEST, office.clock(), ready=True)]
+    assert control.subscriptions.consumers() == [Subscription("late", LATEST, office.clock(), ready=True)]
 
 
 def test_a_registration_that_was_killed_goes_on_where_it_was_and_does_not_begin_anew(office: Office) -> None:
     queues = [f"q{number}" for number in range(250)]
     for queue in queues:
         office.put(0, queue=queue)
-    store = Interrupted(office.sorter.stores.control("Control"))
+    control = office.sorter.stores.control("Control")
+    store = Interrupted(OnePort(control.subscriptions, control.checkpoints))
     store.before["make_ready"] = [fail]
     with pytest.raises(StoreUnavailable):
-        Registration(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("late", LATEST)  # type: ignore[arg-type]
+        Registration(store, store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("late", LATEST)  # type: ignore[arg-type]
     assert store.calls.count("create") == len(queues)
     store.calls.clear()
-    Registration(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("late", LATEST)  # type: ignore[arg-type]
-    assert store.calls == ["register", "readable_checkpoints", "make_ready"]
+    Registration(store, store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("late", LATEST)  # type: ignore[arg-type]
+    assert store.calls == ["register", "of_queues", "make_ready"]
 
 
 def test_a_retired_latest_consumer_that_comes_back_needs_no_pass_over_all_queues(office: Office, clerk: Clerk) -> None:
     office.put(0)
     wake(office.hire(clerk, start="latest"))
     office.hire(clerk).retire()
-    store = Interrupted(office.sorter.stores.control("Control"))
-    Registration(store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("billing", LATEST)  # type: ignore[arg-type]
+    control = office.sorter.stores.control("Control")
+    store = Interrupted(OnePort(control.subscriptions, control.checkpoints))
+    Registration(store, store, office.sorter.stores.cursors, office.clock, InFlight(1)).register("billing", LATEST)  # type: ignore[arg-type]
     assert store.calls == ["register"]
 
 
@@ -188,7 +189,7 @@ def test_a_latest_consumer_that_is_retired_for_a_moment_while_it_starts_starts_a
 
     def get_while_it_is_retired(queue: str) -> Any:
         if queue == "a":
-            control.retire("billing", office.clock())
+            control.subscriptions.retire("billing", office.clock())
         return get(queue)
 
     cursors.get = get_while_it_is_retired
@@ -208,7 +209,7 @@ def test_a_slow_registration_stops_when_another_one_is_through(office: Office) -
     office.put(0, queue="b")
     slow = registrar(office, OneByOne(office.sorter.stores.cursors, another_one_is_through))
     assert slow.register("late", LATEST) == LATEST
-    assert control.consumers()[0].ready
+    assert control.subscriptions.consumers()[0].ready
     assert office.row("new", "late") is None
 
 
@@ -225,11 +226,13 @@ def test_i3_a_slow_registration_sets_no_checkpoint_once_another_one_is_through(o
 
         def get(self, queue: str) -> Any:
             if queue == "new":
-                Registration(control, cursors, office.clock, InFlight(1)).register("billing", LATEST)
+                Registration(control.subscriptions, control.checkpoints, cursors, office.clock, InFlight(1)).register(
+                    "billing", LATEST
+                )
                 office.put(0, 1, queue="new")
             return cursors.get(queue)
 
-    slow = Registration(control, Slow(), office.clock, InFlight(1))  # type: ignore[arg-type]  # what it needs
+    slow = Registration(control.subscriptions, control.checkpoints, Slow(), office.clock, InFlight(1))  # type: ignore[arg-type]  # what it needs
     slow.register("billing", LATEST)
     consumer = office.hire(clerk, start="latest")
     wake(consumer, "new")

@@ -115,7 +115,14 @@ def idle_for_hours(office: Office, queues: int) -> tuple[OrderedConsumer, Callab
 
     def sweep() -> list[str]:
         office.clock.move(60)
-        return Sweeper(office.sorter, lagging=LagWatch(control, office.sorter.stores.cursors)).sweep().nudged
+        return (
+            Sweeper(
+                office.sorter,
+                lagging=LagWatch(control.subscriptions, control.checkpoints, office.sorter.stores.cursors),
+            )
+            .sweep()
+            .nudged
+        )
 
     for pause in (0.0, 4 * 3_600.0):
         office.clock.move(pause)
@@ -196,7 +203,7 @@ def test_a_reset_is_no_sign_of_work(office: Office) -> None:
 
 def test_a_consumer_whose_first_checkpoints_are_being_set_is_at_work(office: Office) -> None:
     office.put(0, 1)
-    office.sorter.stores.control("Control").register(Subscription("billing", "latest", 0.0, ready=False))
+    office.sorter.stores.control("Control").subscriptions.register(Subscription("billing", "latest", 0.0, ready=False))
     with pytest.raises(ConsumerActive):
         office.hire(Clerk(), start="latest").reset("latest")
 
@@ -292,7 +299,7 @@ def test_what_was_trimmed_behind_what_the_consumer_has_had_is_still_told_of(offi
     office.put(3, 4, 5)
     consumer.retire()
     office.sorter.trim("q", 4, control_table="Control")
-    office.sorter.stores.control("Control").commit(row, row.reset(0, "reset:1", 0.0))
+    office.sorter.stores.control("Control").checkpoints.commit(row, row.reset(0, "reset:1", 0.0))
     wake(consumer)
     (parked,) = consumer.parked()
     assert (parked.seq, parked.damaged, consumer.checkpoint("q")) == (3, True, 2)
@@ -304,7 +311,7 @@ def test_a_run_that_parks_a_queue_below_the_floor_is_passed_by_the_reset(office:
     row = office.row()
     assert row is not None
     # As the version before wrote it: nobody knows what the consumer has had.
-    office.sorter.stores.control("Control").commit(row, replace(row, version=row.version + 1, began=None))
+    office.sorter.stores.control("Control").checkpoints.commit(row, replace(row, version=row.version + 1, began=None))
     operator = office.hire(Clerk())
     store = office.interrupt(operator)
     store.before["commit"] = trims(office, 8)

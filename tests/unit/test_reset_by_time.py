@@ -283,7 +283,7 @@ def test_of_a_row_that_an_older_version_wrote_nobody_knows_where_its_consumer_be
     consumer = consumed(office, *range(4))
     row = office.row()
     assert row is not None
-    rows = office.sorter.stores.control("Control")._control.checkpoints  # type: ignore[attr-defined]
+    rows = office.sorter.stores.control("Control").checkpoints._control.checkpoints  # type: ignore[attr-defined]
     rows[("billing", "q")] = replace(row, began=None)
     office.put(4)
     consumer = office.hire(noted)

@@ -23,7 +23,7 @@ from stream_sort.consume.registration import Registration
 from stream_sort.consume.session import EARLY
 from stream_sort.model.records import QueuePage
 from stream_sort.upkeep.lag_watch import LagWatch
-from tests.consumers import Clerk, Interrupted, Office, wake
+from tests.consumers import Clerk, Office, interrupt_registration, wake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def office() -> Office:
 
 
 def known(office: Office) -> list[str]:
-    return [one.name for one in office.sorter.stores.control("Control").consumers()]
+    return [one.name for one in office.sorter.stores.control("Control").subscriptions.consumers()]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,11 @@ def test_a_retired_consumer_lags_behind_nothing_and_is_woken_for_nothing(office:
     wake(consumer)
     office.put(1, 2, 3)
     office.clock.now += 600
-    watcher = LagWatch(office.sorter.stores.control("Control"), office.sorter.stores.cursors)
+    watcher = LagWatch(
+        office.sorter.stores.control("Control").subscriptions,
+        office.sorter.stores.control("Control").checkpoints,
+        office.sorter.stores.cursors,
+    )
     assert (watcher.lagging(office.clock()), dict(watcher.watched.lag)) == (["q"], {"billing": 3})
     consumer.retire()
     assert (watcher.lagging(office.clock()), dict(watcher.watched.lag)) == ([], {})
@@ -172,8 +176,7 @@ def test_a_long_run_that_cannot_read_its_registration_stops_and_tells_what_it_de
 ) -> None:
     office.put(0, 1, 2)
     consumer = office.hire(lambda _: office.clock.move(61), batch_size=1)
-    store = Interrupted(consumer._registrar._control)
-    consumer._registrar._control = store  # type: ignore[assignment]
+    store = interrupt_registration(consumer)
 
     def fails() -> None:
         raise error
@@ -190,9 +193,8 @@ def test_the_sweeps_cold_start_does_not_bring_a_retired_consumer_back(office: Of
     wake(consumer)
     office.put(1, 2)
     consumer.retire()
-    cold = Registration(
-        office.sorter.stores.control("Control"), office.sorter.stores.cursors, office.clock, office.sorter.in_flight
-    )
+    control, cursors = office.sorter.stores.control("Control"), office.sorter.stores.cursors
+    cold = Registration(control.subscriptions, control.checkpoints, cursors, office.clock, office.sorter.in_flight)
     cold.introduce("billing", "earliest")
     assert known(office) == []
     assert office.sorter.trim("q", 2, control_table="Control") == 2
@@ -203,7 +205,7 @@ def test_who_introduced_a_retired_consumer_and_then_delivers_brings_it_back(offi
     consumer = office.hire(Clerk())
     office.hire(Clerk()).catch_up("q")
     office.hire(Clerk()).retire()
-    consumer._registrar.introduce("billing", "earliest")
+    consumer._registration.introduce("billing", "earliest")
     assert known(office) == []
     wake(consumer)
     assert known(office) == ["billing"]
@@ -221,10 +223,12 @@ def test_a_latest_consumer_that_was_retired_while_the_sweep_introduced_it_stays_
 
         def queues(self, start: object = None) -> QueuePage:
             if start is not None:
-                control.retire("billing", office.clock())
+                control.subscriptions.retire("billing", office.clock())
             return QueuePage(("b",)) if start is not None else QueuePage(("a",), next=1)
 
-    Registration(control, Paged(), office.clock, InFlight(1)).introduce("billing", "latest")  # type: ignore[arg-type]
+    Registration(control.subscriptions, control.checkpoints, Paged(), office.clock, InFlight(1)).introduce(
+        "billing", "latest"
+    )  # type: ignore[arg-type]
     assert known(office) == []
     assert office.row("b") is None
 
@@ -241,9 +245,11 @@ def test_a_consumer_retired_while_it_starts_leaves_no_half_registration(office: 
     office.put(0, 1)
     control = office.sorter.stores.control("Control")
     consumer = office.hire(Clerk(), start="latest")
-    registrar = Registration(control, office.sorter.stores.cursors, office.clock, office.sorter.in_flight)
-    make_ready = control.make_ready
-    control.make_ready = lambda one: (consumer.retire(), make_ready(one))[1]  # type: ignore[method-assign]
+    registrar = Registration(
+        control.subscriptions, control.checkpoints, office.sorter.stores.cursors, office.clock, office.sorter.in_flight
+    )
+    make_ready = control.subscriptions.make_ready
+    control.subscriptions.make_ready = lambda one: (consumer.retire(), make_ready(one))[1]  # type: ignore[method-assign]
     registrar.register("billing", "latest")
     assert known(office) == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from stream_sort import StoreUnavailable
 from stream_sort.aws_lambda.wakes import batch_response
 from stream_sort.model.consumption import Wake
-from tests.consumers import Clerk, NotedWaker, Office, ends, wake
+from tests.consumers import Clerk, NotedWaker, Office, control_of, ends, give_control, wake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,8 +152,8 @@ def test_trouble_is_recorded_in_time_although_no_wake_can_be_sent(office: Office
 
 def test_trouble_that_cannot_be_recorded_in_time_is_kept_for_the_next_run(office: Office) -> None:
     consumer, timed = hire_for_a_minute(office, Clerk(poison={0}))
-    outage = SlowOutage(consumer._desk.control, office, timed)
-    consumer._desk = replace(consumer._desk, control=outage)  # type: ignore[arg-type]
+    outage = SlowOutage(control_of(consumer), office, timed)
+    give_control(consumer, outage)
     served = consumer.process([Wake(name) for name in NAMES], timed.left)
     assert timed.left() > 0, "Lambda would have killed it"
     assert (set(ends(served)), consumer.parked()) == ({"failed"}, [])
@@ -172,8 +171,8 @@ def test_giving_back_many_queues_in_trouble_ends_in_time_although_the_table_is_s
         office.put(*range(count), queue=name)
     clerk, timed = Clerk(poison={0}), Timed(office, 59.9, 0.5)
     consumer = office.hire(timed.takes_time(clerk), batch_size=2)
-    table = SlowTable(consumer._desk.control, office)
-    consumer._desk = replace(consumer._desk, control=table)  # type: ignore[arg-type]
+    table = SlowTable(control_of(consumer), office)
+    give_control(consumer, table)
     served = consumer.process([Wake(name, None, (name,)) for name in names], timed.left)
     assert timed.left() > 0, "Lambda would have killed it"
     recorded = [one.queue for one in consumer.parked()]
@@ -325,7 +324,7 @@ def test_a_handler_that_does_parts_in_transactions_gets_on_in_short_runs(office:
     for _ in range(20):
         run(office, handle, seconds=1.0)
         office.clock.move(1_000)
-    effects = office.sorter.stores.control("Control")._control.effects  # type: ignore[attr-defined]
+    effects = office.sorter.stores.control("Control").checkpoints._control.effects  # type: ignore[attr-defined]
     assert [effect.request["Item"]["id"] for effect in effects] == ["0", "1", "2", "3"]
 
 

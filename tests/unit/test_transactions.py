@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +10,7 @@ from stream_sort import Batch, EffectRefused, InvalidInput, PartlyDone, Transact
 from stream_sort.model.batch import Effect
 from stream_sort.model.effects import actions_of
 from stream_sort.model.limits import MAX_EFFECTS
-from tests.consumers import Office, ends, fail, fail_twice, wake
+from tests.consumers import Office, control_of, ends, fail, fail_twice, give_control, wake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +22,7 @@ def office() -> Office:
 
 
 def happened(office: Office) -> list[str]:
-    effects = office.sorter.stores.control("Control")._control.effects  # type: ignore[attr-defined]
+    effects = office.sorter.stores.control("Control").checkpoints._control.effects  # type: ignore[attr-defined]
     return [effect.request["Item"]["id"] for effect in effects]
 
 
@@ -140,8 +139,8 @@ def test_i4_effects_happen_once_although_they_land_after_a_second_write_was_refu
 ) -> None:
     office.put(*range(4))
     consumer = office.hire(writes, batch_size=batch_size)
-    late = LateThenRefused(consumer._desk.control, one_call=one_call)
-    consumer._desk = replace(consumer._desk, control=late)  # type: ignore[arg-type]
+    late = LateThenRefused(control_of(consumer), one_call=one_call)
+    give_control(consumer, late)
     wake(consumer)
     assert (happened(office), consumer.parked()) == (["0", "1", "2", "3"], [])
 
@@ -185,7 +184,7 @@ def test_two_messages_for_one_item_go_one_by_one(office: Office) -> None:
     office.put(*range(4))
     assert ends(wake(office.hire(handle))) == ["done"]
     assert batches == [(0, 1, 2, 3), (0, 1), (0,), (1,), (2,), (3,)]
-    effects = office.sorter.stores.control("Control")._control.effects  # type: ignore[attr-defined]
+    effects = office.sorter.stores.control("Control").checkpoints._control.effects  # type: ignore[attr-defined]
     assert [effect.request["ExpressionAttributeValues"][":n"] for effect in effects] == [0, 1, 2, 3]
 
 

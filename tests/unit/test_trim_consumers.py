@@ -79,7 +79,7 @@ def test_a_consumer_that_comes_after_a_trim_begins_behind_the_floor(office: Offi
 
 def test_i5_a_consumer_that_is_setting_its_first_checkpoints_holds_up_a_trim(office: Office) -> None:
     trim(office, 4)
-    office.sorter.stores.control("Control").register(Subscription("latest", "latest", 0.0, ready=False))
+    office.sorter.stores.control("Control").subscriptions.register(Subscription("latest", "latest", 0.0, ready=False))
     with pytest.raises(NotConsumed, match="'latest'"):
         trim(office, 4)
 

@@ -153,7 +153,11 @@ def test_a_queue_in_an_outage_of_half_a_minute_is_counted_as_parked(office: Offi
 
     office.put(0)
     consumer = office.hire(Target(TryLater("closed")))
-    watcher = LagWatch(office.sorter.stores.control("Control"), office.sorter.stores.cursors)
+    watcher = LagWatch(
+        office.sorter.stores.control("Control").subscriptions,
+        office.sorter.stores.control("Control").checkpoints,
+        office.sorter.stores.cursors,
+    )
     counts = []
     for _ in range(7):
         wake(consumer)

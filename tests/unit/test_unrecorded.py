@@ -12,7 +12,7 @@ import pytest
 
 from stream_sort import Batch, StoreError, StoreUnavailable
 from stream_sort.model.consumption import Wake
-from tests.consumers import Clerk, Office, ends
+from tests.consumers import Clerk, Office, control_of, ends, give_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,14 +32,14 @@ class Outage:
     """
 
     def __init__(self, consumer: OrderedConsumer) -> None:
-        self._store = consumer._desk.control
+        self._store = control_of(consumer)
         self.down = False
         self.lasts = math.inf
         self.refused = 0
         self.error: Exception = StoreUnavailable("throttled")
         self.bug_in = ""
         self.on_refusal: Callable[[], object] = lambda: None
-        consumer._desk = replace(consumer._desk, control=self)  # type: ignore[arg-type]
+        give_control(consumer, self)
 
     def __getattr__(self, name: str) -> Any:
         def call(*given: Any, **named: Any) -> Any:
@@ -82,7 +82,7 @@ class Bank:
     def recover(self) -> None:
         """The table can be written, and the handler does nothing to it any more."""
         self.outage.down = False
-        self.consumer._desk = replace(self.consumer._desk, handler=Clerk())
+        self.consumer._context = replace(self.consumer._context, handler=Clerk())
 
     def others(self) -> OrderedConsumer:
         """Another process of the same consumer; all that it has to do it does well."""
@@ -140,7 +140,7 @@ def test_a_message_that_was_handled_well_is_not_given_up_for_bugs_of_ours_that_i
     # The commit, the queue parked for the bug, and the note taken back.
     bank.outage.lasts = 3
     assert ends(bank.run("q")) == ["failed"]
-    bank.consumer._desk = replace(bank.consumer._desk, handler=Clerk())
+    bank.consumer._context = replace(bank.consumer._context, handler=Clerk())
     for _ in range(3):
         bank.office.clock.move(1_000)
         bank.consumer.process([Wake("q")], lambda: RUN)
@@ -322,7 +322,7 @@ def check_faults(plan: tuple[str, ...], run: Callable[[OrderedConsumer], Any], p
     consumer.catch_up("q")
     office.put(1, 2)
     office.clock.move(HOUR)
-    consumer._desk = replace(consumer._desk, control=Faults(consumer._desk.control, plan))  # type: ignore[arg-type]
+    give_control(consumer, Faults(control_of(consumer), plan))
     for _ in range(12):
         if consumer.checkpoint("q") == 2:
             break

@@ -33,7 +33,7 @@ class Stage:
             "billing", self._handle, sorter=self.sorter, max_attempts=3, pace=Pace(sleep=lambda _: None)
         )
         self.control = self.sorter.stores.control("Control")
-        self.watcher = LagWatch(self.control, self.sorter.stores.cursors)
+        self.watcher = LagWatch(self.control.subscriptions, self.control.checkpoints, self.sorter.stores.cursors)
 
     def _handle(self, batch: Any) -> None:  # noqa: ARG002  # a handler takes a batch
         if self.fails:
@@ -234,7 +234,9 @@ def test_an_idle_queue_that_is_set_back_is_looked_at_again(stage: Stage) -> None
     for number in range(30):
         stage.put(f"q{number}", 0, 1)
         stage.consumer.catch_up(f"q{number}")
-    watcher = LagWatch(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
+    watcher = LagWatch(
+        stage.control.subscriptions, stage.control.checkpoints, stage.sorter.stores.cursors, rows_a_look=5
+    )
     for _ in range(200):
         stage.clock.move(60)
         look(watcher, stage.clock())
@@ -247,7 +249,9 @@ def test_a_consumer_that_is_new_is_woken_in_idle_queues_too(stage: Stage) -> Non
     for number in range(30):
         stage.put(f"q{number}", 0, 1)
         stage.consumer.catch_up(f"q{number}")
-    watcher = LagWatch(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
+    watcher = LagWatch(
+        stage.control.subscriptions, stage.control.checkpoints, stage.sorter.stores.cursors, rows_a_look=5
+    )
     for _ in range(200):
         stage.clock.move(60)
         assert look(watcher, stage.clock()) == []
@@ -277,7 +281,9 @@ def test_consumers_behind_a_row_that_was_put_back_are_woken(stage: Stage) -> Non
         other.catch_up(f"q{number}")
     stage.put("q7", 2)
     stage.consumer.catch_up("q7")
-    watcher = LagWatch(stage.control, stage.sorter.stores.cursors, rows_a_look=5)
+    watcher = LagWatch(
+        stage.control.subscriptions, stage.control.checkpoints, stage.sorter.stores.cursors, rows_a_look=5
+    )
     for _ in range(9):
         stage.clock.move(60)
         look(watcher, stage.clock())
@@ -312,7 +318,9 @@ def test_without_the_index_a_look_goes_through_some_queues_and_the_next_one_goes
         stage.put(queue, 0)
     stage.consumer.catch_up("a")
     stage.clock.move(PATIENCE)
-    watcher = LagWatch(stage.control, WithoutIndex(stage.sorter), rows_a_look=2)  # type: ignore[arg-type]  # a part of it
+    watcher = LagWatch(
+        stage.control.subscriptions, stage.control.checkpoints, WithoutIndex(stage.sorter), rows_a_look=2
+    )  # type: ignore[arg-type]  # a part of it
     found = []
     for _ in range(4):
         found.append(look(watcher, stage.clock()))
@@ -326,14 +334,14 @@ def test_what_fails_for_one_consumer_stops_no_other(stage: Stage, monkeypatch: p
     stage.put("q", 0)
     stage.consumer.catch_up("other")
     stage.clock.move(60)
-    read = stage.control.checkpoints
+    read = stage.control.checkpoints.of_queues
 
     def checkpoints(consumer: str, queues: Any) -> Any:
         if consumer == "aaa":
             raise ZeroDivisionError
         return read(consumer, queues)
 
-    monkeypatch.setattr(type(stage.control), "checkpoints", lambda _, *args: checkpoints(*args))
+    monkeypatch.setattr(type(stage.control.checkpoints), "of_queues", lambda _, *args: checkpoints(*args))
     assert stage.lagging() == ["q"]
     assert [name for name, _ in stage.watcher.watched.failed] == ["aaa"]
     assert not stage.watcher.watched.whole
@@ -347,7 +355,7 @@ def test_what_fails_for_one_consumer_stops_no_other(stage: Stage, monkeypatch: p
 def test_a_start_that_is_none_stops_the_wakes_of_no_other_consumer(stage: Stage, name: str) -> None:
     stage.put("q", 0)
     stage.consumer.catch_up("other")
-    stage.control.register(Subscription(name, "yesterday", stage.clock()))
+    stage.control.subscriptions.register(Subscription(name, "yesterday", stage.clock()))
     stage.clock.move(60)
     done = Sweeper(stage.sorter, lagging=stage.watcher).sweep()
     assert done.nudged == ["q"]
@@ -364,7 +372,7 @@ def test_a_watch_that_cannot_be_kept_wakes_all_the_same(stage: Stage, monkeypatc
     def fail(*_: Any) -> None:
         raise StoreUnavailable("no")
 
-    monkeypatch.setattr(type(stage.control), "set_bookmark", fail)
+    monkeypatch.setattr(type(stage.control.subscriptions), "set_bookmark", fail)
     assert stage.lagging() == ["q"]
     assert [name for name, _ in stage.watcher.watched.failed] == ["(all)"]
     assert stage.watcher.watched.whole, "all lags were seen"
@@ -375,18 +383,18 @@ def test_what_another_version_kept_is_as_nothing(kept: Any, stage: Stage) -> Non
     stage.put("q", 0)
     stage.consumer.catch_up("other")
     stage.clock.move(60)
-    stage.control.set_bookmark(kept)
+    stage.control.subscriptions.set_bookmark(kept)
     assert stage.lagging() == ["q"]
 
 
 def test_a_queue_that_is_parked_as_a_precaution_is_counted_only_when_somebody_died(stage: Stage) -> None:
     stage.put("q", 0)
     stage.consumer.catch_up("q")
-    row = stage.control.checkpoints("billing", ["q"])["q"]
+    row = stage.control.checkpoints.of_queues("billing", ["q"]).whole()["q"]
     for attempts, later, counted in ((1, 10, 0), (1, 0, 1), (2, 10, 0), (3, 10, 1)):
         parked = Parked("q", 1, ENDED, attempts, stage.clock(), stage.clock() + later)
         new = replace(row, version=row.version + 1, parked=parked)
-        assert stage.control.commit(row, new).won
+        assert stage.control.checkpoints.commit(row, new).won
         row = new
         stage.lagging()
         assert stage.watcher.watched.parked["billing"] == counted

@@ -9,7 +9,9 @@ import pytest
 from stream_sort import StreamSorter, Sweeper
 from stream_sort.model.consumption import Checkpoint, Subscription
 from stream_sort.model.records import Cursor
-from stream_sort.stores.dynamodb.control_rows import CheckpointRow, ConsumerRow, wire_of
+from stream_sort.stores.dynamodb.checkpoints import CheckpointRow
+from stream_sort.stores.dynamodb.control_rows import wire_of
+from stream_sort.stores.dynamodb.subscriptions import ConsumerRow
 from stream_sort.stores.memory.tables import MemoryTables
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep.lag_watch import LagWatch
@@ -37,7 +39,7 @@ class Crowd:
     def __init__(self, queues: int = QUEUES) -> None:
         self.tables = MemoryTables()
         self.control = self.tables.control("Control")
-        self.control.register(Subscription("billing", "earliest", LONG_AGO))
+        self.control.subscriptions.register(Subscription("billing", "earliest", LONG_AGO))
         for number in range(queues):
             queue, at = name(number), moved_at(number)
             self.tables.cursors[queue] = Cursor(queue, 9, 0, moved_at=at)
@@ -47,7 +49,7 @@ class Crowd:
         self.watcher = self.new_watcher()
 
     def new_watcher(self) -> LagWatch:
-        return LagWatch(self.control, self.tables.stores().cursors)
+        return LagWatch(self.control.subscriptions, self.control.checkpoints, self.tables.stores().cursors)
 
     def sweep(self, after: float = 60.0) -> list[str]:
         self.now += after
@@ -147,7 +149,12 @@ class Counted:
             if at > LONG_AGO + QUEUES or number < 2_000:
                 there = Checkpoint("billing", queue, 9, committed_at=at)
                 self.client.seed("Control", [wire_of(CheckpointRow.of(there))])
-        self.sweeper = Sweeper(sorter, lagging=LagWatch(stores.control("Control"), stores.cursors))
+        self.sweeper = Sweeper(
+            sorter,
+            lagging=LagWatch(
+                stores.control("Control").subscriptions, stores.control("Control").checkpoints, stores.cursors
+            ),
+        )
 
 
 @pytest.mark.parametrize(("queues", "active"), [(QUEUES, ACTIVE), (10_000, 100), (300, 300)])

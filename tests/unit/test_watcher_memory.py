@@ -42,7 +42,7 @@ class Fleet:
         return names
 
     def register(self, name: str, *, start: str = "earliest", ready: bool = True) -> None:
-        self.control.register(Subscription(name, start, self.clock(), ready))
+        self.control.subscriptions.register(Subscription(name, start, self.clock(), ready))
 
     def row(self, queue: str) -> Cursor:
         row: Cursor = self.tables._tables.cursors[queue]
@@ -56,11 +56,13 @@ class Fleet:
     def commit(self, consumer: str, queue: str, seq: int | None = None, *, ago: float = 0.0) -> None:
         done = self.row(queue).position if seq is None else seq
         there = Checkpoint(consumer, queue, done, 1, "run", self.clock() - ago)
-        self.control._control.checkpoints[consumer, queue] = there
+        self.control.checkpoints._control.checkpoints[consumer, queue] = there
 
     def park(self, consumer: str, queue: str, next_try: float) -> None:
         parked = Parked(queue, 1, "ValueError: no", 2, self.clock(), next_try)
-        self.control._control.checkpoints[consumer, queue] = Checkpoint(consumer, queue, 0, 1, "run", 0.0, parked)
+        self.control.checkpoints._control.checkpoints[consumer, queue] = Checkpoint(
+            consumer, queue, 0, 1, "run", 0.0, parked
+        )
 
     def sweep(self, minutes: float = 1, time_left: Any = None) -> Sweep:
         self.clock.move(60 * minutes)
@@ -68,7 +70,9 @@ class Fleet:
         return Sweeper(self.sorter, lagging=self.watcher).sweep(time_left=time_left)
 
     def _new_watcher(self) -> LagWatch:
-        return LagWatch(self.control, self.sorter.stores.cursors, self.rows_a_look)
+        return LagWatch(
+            self.control.subscriptions, self.control.checkpoints, self.sorter.stores.cursors, self.rows_a_look
+        )
 
 
 @pytest.fixture
@@ -196,7 +200,7 @@ def test_lags_that_could_not_be_compared_again_are_told_until_they_are(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(crowded.control, "readable_checkpoints", fails)
+        patch.setattr(crowded.control.checkpoints, "of_queues", fails)
         assert crowded.lags(2) == [6, 6]
     assert crowded.lags(1) == [0]
 
@@ -216,14 +220,14 @@ def test_a_listing_that_fails_for_one_consumer_stops_no_other(fleet: Fleet, monk
     fleet.add(1)
     fleet.register("a")
     fleet.register("b")
-    read = type(fleet.control).parked
+    read = type(fleet.control.checkpoints).parked
 
     def parked(store: Any, consumer: str, *args: Any) -> Any:
         if consumer == "a":
             raise ZeroDivisionError
         return read(store, consumer, *args)
 
-    monkeypatch.setattr(type(fleet.control), "parked", parked)
+    monkeypatch.setattr(type(fleet.control.checkpoints), "parked", parked)
     assert fleet.sweep().nudged == ["q000"]
     assert [name for name, _ in fleet.watcher.watched.failed] == ["a"]
 
@@ -236,7 +240,7 @@ def test_the_lags_of_a_consumer_whose_comparison_failed_are_told_once_it_works(f
     for _ in range(10):
         fleet.sweep()
     assert fleet.watcher.watched.lag == {"a": 6}
-    there = fleet.control._control.consumers
+    there = fleet.control.subscriptions._control.consumers
     there["a"] = replace(there["a"], start="yesterday")
     fleet.sweep()
     assert [name for name, _ in fleet.watcher.watched.failed] == ["a"]
@@ -251,8 +255,8 @@ class Broken:
     def __init__(self, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, *consumers: str) -> None:
         self.consumers = set(consumers)
         self.error: Exception = KeyError("a bug")
-        self._read = fleet.control.readable_checkpoints
-        monkeypatch.setattr(fleet.control, "readable_checkpoints", self._checkpoints)
+        self._read = fleet.control.checkpoints.of_queues
+        monkeypatch.setattr(fleet.control.checkpoints, "of_queues", self._checkpoints)
 
     def _checkpoints(self, consumer: str, queues: Any) -> Any:
         if consumer in self.consumers:
@@ -369,14 +373,14 @@ def test_a_new_consumer_whose_first_comparison_fails_is_woken_in_idle_queues_all
     for _ in range(10):
         fleet.sweep()
     fleet.register("new")
-    read, failures = type(fleet.control).checkpoints, iter([True])
+    read, failures = type(fleet.control.checkpoints).of_queues, iter([True])
 
     def checkpoints(store: Any, consumer: str, queues: Any) -> Any:
         if consumer == "new" and next(failures, False):
             raise StoreUnavailable("throttled")
         return read(store, consumer, queues)
 
-    monkeypatch.setattr(type(fleet.control), "checkpoints", checkpoints)
+    monkeypatch.setattr(type(fleet.control.checkpoints), "of_queues", checkpoints)
     found: set[str] = set()
     for _ in range(8):
         found |= {*fleet.sweep().nudged}
@@ -414,7 +418,7 @@ def test_a_consumer_whose_first_checkpoints_are_being_set_lags_behind_nothing(fl
         assert fleet.watcher.watched.lag == {}
     for queue in names:
         fleet.commit("late", queue, 49_999, ago=LONG)
-    fleet.control.make_ready(fleet.control.consumers()[0])
+    fleet.control.subscriptions.make_ready(fleet.control.subscriptions.consumers()[0])
     found: set[str] = set()
     for _ in range(4):
         found |= {*fleet.sweep().nudged}
@@ -501,7 +505,7 @@ STRANGE: list[dict[str, Any]] = [
 def test_a_bookmark_of_wrong_types_stops_no_look(fleet: Fleet, strange: dict[str, Any]) -> None:
     fleet.add(1)
     fleet.register("a")
-    fleet.control.set_bookmark(watch.WatchState().kept() | {"consumers": ["a"]} | strange)
+    fleet.control.subscriptions.set_bookmark(watch.WatchState().kept() | {"consumers": ["a"]} | strange)
     done = fleet.sweep()
     assert (done.nudged, done.watch_error) == (["q000"], None)
     assert fleet.sweep(0.5).watch_error is None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stream_sort.model.consumption import DeadLetterPage, Parked, Subscription
     from stream_sort.model.gaps import Gap
     from stream_sort.model.policy import GapPolicy
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
 
 Suspect = TypeVar("Suspect", Cursor, Checkpoint)
 Place = tuple[str, int]
@@ -86,7 +86,7 @@ def read_standings(
         tuple(again.certain(_ahead(rows, known), _is_ahead)),
         tuple(again.measured(_waiting(rows.values(), now - old_gap), now, old_gap)),
         tuple(_lost(sources, control, known, pattern)) if control is not None else (),
-        {} if control is None else {one: control.dead_letters(one.name) for one in known},
+        {} if control is None else {one: control.dead_letters.listed(one.name) for one in known},
         (*((queue, error) for queue, error in damaged.items() if fnmatchcase(queue, pattern)), *again.failed),
         settle_doubts(sources, rows.values(), now),
         unreadable,
@@ -125,13 +125,13 @@ class _SecondLook:
 
 
 def _checkpoints(
-    control: ControlStore,
+    control: ControlStores,
     rows: dict[str, Cursor],
     damaged: dict[str, StreamSortError],
     unreadable: dict[str, StreamSortError],
 ) -> dict[Subscription, dict[str, Checkpoint]]:
     """Read the checkpoints of all consumers; a queue of which one cannot be read is noted, and left out of all."""
-    read = {one: control.readable_checkpoints(one.name, list(rows)) for one in consumers_of(control, unreadable)}
+    read = {one: control.checkpoints.of_queues(one.name, list(rows)) for one in consumers_of(control, unreadable)}
     for found in read.values():
         damaged |= found.damaged
         for queue in found.damaged:
@@ -157,10 +157,12 @@ def _waiting(rows: Iterable[Cursor], since: float) -> list[Cursor]:
     return sorted(waits, key=lambda row: row.gap_since or 0.0)
 
 
-def _lost(sources: Sources, control: ControlStore, consumers: Iterable[Subscription], pattern: str) -> Iterator[Parked]:
+def _lost(
+    sources: Sources, control: ControlStores, consumers: Iterable[Subscription], pattern: str
+) -> Iterator[Parked]:
     """Find queues that have lost their rows; only who was about to read one knows: it is listed as parked."""
     for consumer in consumers:
-        for one in control.parked(consumer.name).parked:
+        for one in control.checkpoints.parked(consumer.name).parked:
             if one.damaged and fnmatchcase(one.queue, pattern) and _has_no_row(sources, one.queue):
                 yield one
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from stream_sort.errors import StreamSortError
     from stream_sort.model.consumption import Checkpoint, Subscription
-    from stream_sort.ports import ControlStore, CursorStore
+    from stream_sort.ports import ControlStores, CursorStore
     from stream_sort.ports.archive import Archived, ArchiveMarks
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.origins.archive.folder_state import Damage
@@ -133,7 +133,7 @@ class Due:
 class DueReader:
     """Where it stands how far queues are consumed and archived."""
 
-    control: ControlStore
+    control: ControlStores
     marks: ArchiveMarks
     storage: Storage
     cursors: CursorStore
@@ -141,7 +141,7 @@ class DueReader:
     def due(self, cursors: Iterable[Cursor]) -> list[Due]:
         """Return how each queue stands, sorted by name."""
         # Whoever registers later starts where the archive or the table can still serve it.
-        consumers = self.control.consumers()
+        consumers = self.control.subscriptions.consumers()
         rows = list(cursors)
         starts = range(0, len(rows), TOGETHER)
         found = (one for start in starts for one in self._some(rows[start : start + TOGETHER], consumers))
@@ -165,7 +165,7 @@ class DueReader:
         queues = [cursor.queue for cursor in cursors]
         marks = self.marks.archived(queues)
         states = AT_ONCE.map(lambda cursor: self._state(cursor, marks.get(cursor.queue)), cursors)
-        found = {consumer.name: self.control.readable_checkpoints(consumer.name, queues) for consumer in consumers}
+        found = {consumer.name: self.control.checkpoints.of_queues(consumer.name, queues) for consumer in consumers}
         unread = {queue: str(error) for one in found.values() for queue, error in one.damaged.items()}
         for cursor, state in zip(cursors, states, strict=True):
             queue = cursor.queue

@@ -60,7 +60,7 @@ def dry_run(options: ArchiveOptions) -> JobReport:
     Owner.of(options.access).check(options.storage)
     due_reader = options.due_reader()
     dues = _dues(options, due_reader)
-    accounts = Accounts.of(dues, no_consumers=not due_reader.control.consumers())
+    accounts = Accounts.of(dues, no_consumers=not due_reader.control.subscriptions.consumers())
     plans = [SegmentPlan.of(due.range, options.segment_rows) for due in _worthwhile(dues, options)]
     for plan in plans:
         accounts.queues[plan.queue].rows = plan.through - plan.after
@@ -86,7 +86,7 @@ class _Run:
         self._due_reader: DueReader = options.due_reader()
         self._bounds = TrimBounds(options.access, self._due_reader.control) if options.trim else None
         self._dues = self._marked(_dues(options, self._due_reader))
-        self.accounts = Accounts.of(self._dues, no_consumers=not self._due_reader.control.consumers())
+        self.accounts = Accounts.of(self._dues, no_consumers=not self._due_reader.control.subscriptions.consumers())
         self.accounts.resumed = sum(due.unmarked_segments for due in self._dues)
         self._rate = job_rate(options.max_read_units, spark)
         origin = TableOrigin(options.access, consistent=options.consistent, rate=self._rate)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stream_sort.model.records import Cursor
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
     from stream_sort.replay.files.storage import Storage
     from stream_sort.replay.origins.access import TableAccess
     from stream_sort.replay.origins.rate import Rate
@@ -158,11 +158,11 @@ class TrimBounds:
     """How far queues may be trimmed."""
 
     access: TableAccess
-    control: ControlStore
+    control: ControlStores
 
     def of(self, archived: Iterable[tuple[Cursor, Range]]) -> list[Bound]:
         """Return what is to be deleted of queues of which ranges are archived, and consumed by all."""
-        consumers = [consumer.name for consumer in self.control.consumers()]
+        consumers = [consumer.name for consumer in self.control.subscriptions.consumers()]
         return AT_ONCE.map(lambda one: self._tried(*one, consumers), list(archived))
 
     def _tried(self, cursor: Cursor, archived: Range, consumers: list[str]) -> Bound:
@@ -176,7 +176,7 @@ class TrimBounds:
         queue, through = cursor.queue, archived.through
         for consumer in consumers:
             # A dead letter's message stays until it is redriven or discarded.
-            letters = self.control.dead_letters_of(consumer, queue)
+            letters = self.control.dead_letters.of_queue(consumer, queue)
             through = min([through, *(letter.seq - 1 for letter in letters)])
         # The message at the position is not deleted: where only that is left, there is nothing to do.
         last = min(through, cursor.position - 1)

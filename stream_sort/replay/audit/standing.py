@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stream_sort.model.consumption import Subscription
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
     from stream_sort.sorter import Sorter
 
 Answer = TypeVar("Answer")
@@ -59,7 +59,7 @@ class StandingReader:
         if not self.control_table:
             return []
         control = self.sorter.stores.control(self.control_table)
-        known = control.readable_consumers()
+        known = control.subscriptions.readable_consumers()
         for consumer in known.active():
             self._add_consumer(consumer, queues, cursors, control)
         return [AuditFinding(f"(consumer {name})", "failed", 1, detail=str(why)) for name, why in known.damaged.items()]
@@ -121,9 +121,9 @@ class StandingReader:
         consumer: Subscription,
         queues: Mapping[str, QueueAudit],
         cursors: Mapping[str, Cursor],
-        control: ControlStore,
+        control: ControlStores,
     ) -> None:
-        found = control.readable_checkpoints(consumer.name, list(cursors))
+        found = control.checkpoints.of_queues(consumer.name, list(cursors))
         for name, error in found.damaged.items():
             queues[name].error = queues[name].error or str(error)
         for name, cursor in cursors.items():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stream_sort.model.records import Cursor
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
     from stream_sort.replay.backfill.ledger import Ledger
     from stream_sort.replay.engine.plan import JobPlan
     from stream_sort.replay.origins.access import TableAccess
@@ -78,7 +78,7 @@ class Join:
         if self.has_begun(ledger):
             return
         starts, hold = plan.starts(), _hold_of(ledger)
-        found = self._control.checkpoints(self.consumer, sorted(starts)).values()
+        found = self._control.checkpoints.of_queues(self.consumer, sorted(starts)).whole().values()
         begun = [
             one
             for one in found
@@ -142,17 +142,17 @@ class Join:
         return len(wanted)
 
     def _registered(self) -> Subscription | None:
-        return self._control.readable_consumers().named(self.consumer)
+        return self._control.subscriptions.readable_consumers().named(self.consumer)
 
     def _register(self) -> None:
-        self._control.register(Subscription(self.consumer, EARLIEST, time.time()))
+        self._control.subscriptions.register(Subscription(self.consumer, EARLIEST, time.time()))
 
     def _hold(self, new: Checkpoint, plan: JobPlan, *, begins: bool, free: bool) -> None:
-        commit = self._control.create(new)
+        commit = self._control.checkpoints.create(new)
         there = commit.checkpoint
         if there is not None and free and there.run.startswith(HOLD) and there.run != new.run:
             new = replace(new, version=there.version + 1)
-            commit = self._control.commit(there, new)
+            commit = self._control.checkpoints.commit(there, new)
             there = commit.checkpoint
         # Read after we are registered: a trim that did not see us had set its floor before.
         cursor = self.access.sorter.stores.cursors.get(new.queue)
@@ -170,7 +170,7 @@ class Join:
         cursor = self.access.sorter.stores.cursors.get(new.queue)
         if cursor is not None and cursor.start > new.seq:
             # Read after the floor: one that was joined before, and is at work, may be past it by now.
-            there = self._control.standing(self.consumer, new.queue).checkpoint
+            there = self._control.checkpoints.standing(self.consumer, new.queue).checkpoint
             stands = new.seq if there is None else max(new.seq, there.seq)
             if cursor.start > stands:
                 raise Trimmed(new.queue, cursor.start, unread=stands + 1)
@@ -178,11 +178,13 @@ class Join:
 
     def _set(self, new: Checkpoint, held: Checkpoint, *, again: bool) -> Checkpoint | None:
         """Move a checkpoint; what stands there instead if others have moved it."""
-        there = self._control.standing(self.consumer, new.queue).checkpoint
+        there = self._control.checkpoints.standing(self.consumer, new.queue).checkpoint
         if there is None or _is_held(there, held.seq, held.run):
             cursor = self._check_seam(new)
             new = new if there is None else replace(new, version=there.version + 1)
-            commit = self._control.create(new) if there is None else self._control.commit(there, new)
+            commit = (
+                self._control.checkpoints.create(new) if there is None else self._control.checkpoints.commit(there, new)
+            )
             there = commit.checkpoint
             if commit.put(new):
                 if cursor is not None and cursor.position > new.seq:
@@ -216,7 +218,7 @@ class Join:
         )
 
     @cached_property
-    def _control(self) -> ControlStore:
+    def _control(self) -> ControlStores:
         return self.access.sorter.stores.control(self.control_table)
 
 

@@ -4,21 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+
 from stream_sort.errors import SettingsError
 from stream_sort.model.table_names import check_table_name
+from stream_sort.ports.archive import Archived
 from stream_sort.stores.dynamodb import control_rows as rows
 from stream_sort.stores.dynamodb import tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.ports.archive import Archived
     from stream_sort.stores.dynamodb.calls import Calls
     from stream_sort.stores.dynamodb.values import Wire
 
 MAX_KEYS = 100
 # A sort key has at most 1,024 bytes.
 MAX_ADDRESS = 1_000
+
+
+class WatermarkRow(rows.ControlRow):
+    """How far a queue is in an archive, and where that began."""
+
+    queue = UnicodeAttribute()
+    seq = NumberAttribute()
+    began = NumberAttribute(null=True)
+
+    @property
+    def mark(self) -> int:
+        """The watermark."""
+        return int(self.seq)
+
+    @property
+    def archived(self) -> Archived:
+        """What the archive has of the queue."""
+        return Archived(self.mark, rows.whole(self.began))
 
 
 class DynamoArchiveMarks:
@@ -33,7 +53,7 @@ class DynamoArchiveMarks:
 
     def watermark(self, queue: str) -> int | None:
         """See ArchiveMarks."""
-        key = rows.key_of(*rows.watermark_place(self._archive, queue))
+        key = rows.key_of(*_place_of(self._archive, queue))
         wire = self._calls("get_item", self._table, TableName=self._table, Key=key, ConsistentRead=True).item
         return None if wire is None else _row(wire).mark
 
@@ -42,14 +62,14 @@ class DynamoArchiveMarks:
         found: dict[str, Archived] = {}
         for start in range(0, len(queues), MAX_KEYS):
             chunk = queues[start : start + MAX_KEYS]
-            keys = [rows.key_of(*rows.watermark_place(self._archive, queue)) for queue in chunk]
+            keys = [rows.key_of(*_place_of(self._archive, queue)) for queue in chunk]
             for row in map(_row, self._batch_get(keys)):
                 found[row.queue] = row.archived
         return found
 
     def elsewhere(self, queue: str) -> dict[str, Archived]:
         """See ArchiveMarks."""
-        key, _ = rows.watermark_place(self._archive, queue)
+        key, _ = _place_of(self._archive, queue)
         request: dict[str, Any] = {
             "TableName": self._table,
             "ConsistentRead": True,
@@ -68,8 +88,8 @@ class DynamoArchiveMarks:
 
     def set_watermark(self, queue: str, old: int | None, new: int, *, began: int | None = None) -> bool:
         """See ArchiveMarks."""
-        kind = rows.WatermarkRow
-        row = kind(*rows.watermark_place(self._archive, queue), queue=queue, seq=new, began=began)
+        kind = WatermarkRow
+        row = kind(*_place_of(self._archive, queue), queue=queue, seq=new, began=began)
         is_old = kind.pk.does_not_exist() if old is None else (kind.seq == old) & (kind.seq < new)
         request = {"TableName": self._table, "Item": rows.wire_of(row), **rows.condition_of(is_old)}
         reply = self._calls("put_item", self._table, **request)
@@ -89,5 +109,10 @@ class DynamoArchiveMarks:
         return found
 
 
-def _row(wire: Wire) -> rows.WatermarkRow:
-    return rows.row_of(rows.WatermarkRow, wire)
+def _row(wire: Wire) -> WatermarkRow:
+    return rows.row_of(WatermarkRow, wire)
+
+
+def _place_of(archive: str, queue: str) -> tuple[str, str]:
+    """The keys of a watermark; a consumer's name is not empty, so no checkpoint shares them."""
+    return f"#archive#{queue}", archive

@@ -19,7 +19,7 @@ from stream_sort.stores.dynamodb.items import DynamoItemStore
 from stream_sort.stores.dynamodb.withdrawals import DynamoWithdrawalStore
 
 if TYPE_CHECKING:
-    from stream_sort.ports import ControlStore
+    from stream_sort.ports import ControlStores
     from stream_sort.settings import Settings
 
 
@@ -45,12 +45,12 @@ def connect(settings: Settings, client: Any = None) -> Stores:
     )
 
 
-def _control(calls: Calls, names: tables.TableNames, table: str) -> ControlStore:
+def _control(calls: Calls, names: tables.TableNames, table: str) -> ControlStores:
     # pynamodb is loaded here: a sorter has no use for it.
     try:
-        from stream_sort.stores.dynamodb.control import DynamoControlStore  # noqa: PLC0415
+        from stream_sort.stores.dynamodb.control import control_stores  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if error.name != "pynamodb":
             raise
         raise SettingsError("consumers on DynamoDB need pynamodb: pip install 'stream-sort[lambda]'") from error
-    return DynamoControlStore(calls, names, table)
+    return control_stores(calls, names, table)

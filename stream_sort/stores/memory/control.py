@@ -1,4 +1,4 @@
-"""ControlStore in a dict. Effects of handlers are applied to tables in memory, with their checkpoint or not at all."""
+"""A control table in dicts; effects of handlers are applied to tables in memory, with their checkpoint or not."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.model.consumption import (
     Checkpoint,
-    Checkpoints,
     Commit,
     Consumers,
     DeadLetter,
     DeadLetterPage,
+    FoundCheckpoints,
     Parked,
     ParkedPage,
     Standing,
     Subscription,
 )
 from stream_sort.model.effects import actions_of
+from stream_sort.ports.control import ControlStores
 from stream_sort.stores.memory.effects import MemoryEffects
 
 if TYPE_CHECKING:
@@ -40,19 +41,31 @@ class MemoryControl:
     written: MemoryEffects = field(default_factory=MemoryEffects)
     bookmark: Any = None
 
+    def stores(self, tables: MemoryTables) -> ControlStores:
+        """Return the ports onto these rows, which stand beside the given tables."""
+        return ControlStores(
+            MemoryCheckpoints(tables, self),
+            MemoryDeadLetters(tables, self),
+            MemorySubscriptions(tables, self),
+            lambda: None,
+        )
 
-class MemoryControlStore:
-    """ControlStore in a dict."""
+    def apply(self, queue: str, effects: Sequence[Effect]) -> None:
+        """Apply the effects of a handler: all of them, or an error and none."""
+        if effects:
+            self.written.apply(self.written.changes(queue, effects))
+            self.effects += effects
+
+
+class MemoryCheckpoints:
+    """Checkpoints in a dict."""
 
     def __init__(self, tables: MemoryTables, control: MemoryControl) -> None:
         self._tables = tables
         self._control = control
 
-    def create_table(self) -> None:
-        """See ControlStore."""
-
     def standing(self, consumer: str, queue: str, slot: int | None = None) -> Standing:
-        """See ControlStore."""
+        """See Checkpoints."""
         with self._tables.lock:
             return Standing(
                 self._control.checkpoints.get((consumer, queue)),
@@ -61,7 +74,7 @@ class MemoryControlStore:
             )
 
     def create(self, checkpoint: Checkpoint, starting: Subscription | None = None) -> Commit:
-        """See ControlStore."""
+        """See Checkpoints."""
         with self._tables.lock:
             place = (checkpoint.consumer, checkpoint.queue)
             there = self._control.checkpoints.get(place)
@@ -77,121 +90,127 @@ class MemoryControlStore:
         effects: Sequence[Effect] = (),
         dead: DeadLetter | None = None,
     ) -> Commit:
-        """See ControlStore."""
+        """See Checkpoints."""
         actions_of(new.queue, effects)
         with self._tables.lock:
             place = (old.consumer, old.queue)
             there = self._control.checkpoints.get(place)
             if there is None or there.version != old.version:
                 return Commit(won=False, checkpoint=there)
-            self._apply(new.queue, effects)
+            self._control.apply(new.queue, effects)
             self._control.checkpoints[place] = new
             if dead is not None:
                 self._control.dead[(new.consumer, dead.queue, dead.seq)] = dead
             return Commit(won=True, checkpoint=new)
 
-    def checkpoints(self, consumer: str, queues: Sequence[str]) -> dict[str, Checkpoint]:
-        """See ControlStore."""
+    def of_queues(self, consumer: str, queues: Sequence[str]) -> FoundCheckpoints:
+        """See Checkpoints."""
         with self._tables.lock:
             found = ((queue, self._control.checkpoints.get((consumer, queue))) for queue in queues)
-            return {queue: row for queue, row in found if row is not None}
-
-    def readable_checkpoints(self, consumer: str, queues: Sequence[str]) -> Checkpoints:
-        """See ControlStore."""
-        return Checkpoints(self.checkpoints(consumer, queues))
+            return FoundCheckpoints({queue: row for queue, row in found if row is not None})
 
     def parked(self, consumer: str, before: float | None = None, start: Any = None) -> ParkedPage:  # noqa: ARG002  # one page holds all
-        """See ControlStore."""
+        """See Checkpoints."""
         with self._tables.lock:
             rows = [row.parked for row in self._control.checkpoints.values() if row.consumer == consumer]
         due = [parked for parked in rows if parked is not None and _is_due(parked, before)]
         return ParkedPage(tuple(sorted(due, key=_next_try)))
 
-    def dead_letters(self, consumer: str, start: Any = None) -> DeadLetterPage:  # noqa: ARG002  # one page holds all
-        """See ControlStore."""
+    def _is_starting(self, consumer: str) -> bool:
+        there = self._control.consumers.get(consumer)
+        return there is not None and not there.ready
+
+
+class MemoryDeadLetters:
+    """DeadLetters in a dict."""
+
+    def __init__(self, tables: MemoryTables, control: MemoryControl) -> None:
+        self._tables = tables
+        self._control = control
+
+    def listed(self, consumer: str, start: Any = None) -> DeadLetterPage:  # noqa: ARG002  # one page holds all
+        """See DeadLetters."""
         kept = (letter for letter in self._letters(consumer) if letter.discarded is None)
         return DeadLetterPage(tuple(sorted(kept, key=lambda letter: letter.since)))
 
-    def dead_letters_of(self, consumer: str, queue: str, *, discarded: bool = False) -> list[DeadLetter]:
-        """See ControlStore."""
+    def of_queue(self, consumer: str, queue: str, *, discarded: bool = False) -> list[DeadLetter]:
+        """See DeadLetters."""
         letters = (letter for letter in self._letters(consumer) if letter.queue == queue)
         found = (letter for letter in letters if (letter.discarded is not None) is discarded)
         return sorted(found, key=lambda letter: letter.seq)
 
-    def settle(self, consumer: str, letter: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
-        """See ControlStore."""
-        actions_of(letter.queue, effects)
+    def settle(self, consumer: str, old: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
+        """See DeadLetters."""
+        actions_of(old.queue, effects)
         with self._tables.lock:
-            place = (consumer, letter.queue, letter.seq)
+            place = (consumer, old.queue, old.seq)
             there = self._control.dead.get(place)
             if there is None or there.discarded is not None:
                 return False
-            if (there.attempts, there.run) != (letter.attempts, letter.run):
+            if (there.attempts, there.run) != (old.attempts, old.run):
                 return False
-            self._apply(letter.queue, effects)
+            self._control.apply(old.queue, effects)
             if new is None:
                 del self._control.dead[place]
             else:
                 self._control.dead[place] = new
             return True
 
-    def register(self, subscription: Subscription) -> Subscription:
-        """See ControlStore."""
+    def _letters(self, consumer: str) -> list[DeadLetter]:
         with self._tables.lock:
+            return [letter for (name, _, _), letter in self._control.dead.items() if name == consumer]
+
+
+class MemorySubscriptions:
+    """Subscriptions in a dict."""
+
+    def __init__(self, tables: MemoryTables, control: MemoryControl) -> None:
+        self._lock = tables.lock
+        self._control = control
+
+    def register(self, subscription: Subscription) -> Subscription:
+        """See Subscriptions."""
+        with self._lock:
             there = self._control.consumers.get(subscription.name, subscription)
             there = self._control.consumers[subscription.name] = replace(there, retired_at=None)
             return there
 
     def introduce(self, subscription: Subscription) -> Subscription:
-        """See ControlStore."""
-        with self._tables.lock:
+        """See Subscriptions."""
+        with self._lock:
             return self._control.consumers.setdefault(subscription.name, subscription)
 
     def make_ready(self, subscription: Subscription) -> None:
-        """See ControlStore."""
-        with self._tables.lock:
+        """See Subscriptions."""
+        with self._lock:
             there = self._control.consumers.get(subscription.name)
             if there is not None:
                 self._control.consumers[subscription.name] = replace(there, ready=True)
 
     def consumers(self, *, retired: bool = False) -> list[Subscription]:
-        """See ControlStore."""
-        with self._tables.lock:
+        """See Subscriptions."""
+        with self._lock:
             return [one for one in self._control.consumers.values() if one.is_retired is retired]
 
     def readable_consumers(self) -> Consumers:
-        """See ControlStore."""
-        with self._tables.lock:
+        """See Subscriptions."""
+        with self._lock:
             return Consumers(dict(self._control.consumers))
 
-    def bookmark(self) -> Any:
-        """See ControlStore."""
-        return self._control.bookmark
-
-    def set_bookmark(self, place: Any) -> None:
-        """See ControlStore."""
-        self._control.bookmark = place
-
     def retire(self, consumer: str, now: float) -> None:
-        """See ControlStore."""
-        with self._tables.lock:
+        """See Subscriptions."""
+        with self._lock:
             there = self._control.consumers.get(consumer)
             if there is not None and not there.is_retired:
                 self._control.consumers[consumer] = replace(there, retired_at=now)
 
-    def _letters(self, consumer: str) -> list[DeadLetter]:
-        with self._tables.lock:
-            return [letter for (name, _, _), letter in self._control.dead.items() if name == consumer]
+    def bookmark(self) -> Any:
+        """See Subscriptions."""
+        return self._control.bookmark
 
-    def _apply(self, queue: str, effects: Sequence[Effect]) -> None:
-        if effects:
-            written = self._control.written
-            written.apply(written.changes(queue, effects))
-            self._control.effects += effects
-
-    def _is_starting(self, consumer: str) -> bool:
-        there = self._control.consumers.get(consumer)
-        return there is not None and not there.ready
+    def set_bookmark(self, place: Any) -> None:
+        """See Subscriptions."""
+        self._control.bookmark = place
 
 
 def _is_due(parked: Parked, before: float | None) -> bool:

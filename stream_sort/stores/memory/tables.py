@@ -13,7 +13,7 @@ from stream_sort.model.records import Cleared, Cursor, Look, Page
 from stream_sort.model.slots import Entry, Slot, expand
 from stream_sort.model.table_names import check_table_name
 from stream_sort.ports import Stores
-from stream_sort.stores.memory.control import MemoryControl, MemoryControlStore
+from stream_sort.stores.memory.control import MemoryControl
 from stream_sort.stores.memory.cursors import MemoryCursorStore, MemoryHeadReader
 from stream_sort.stores.memory.withdrawals import MemoryWithdrawalStore
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stream_sort.model.message import Message
     from stream_sort.model.records import Arrival, Tombstones
     from stream_sort.model.withdrawal import Withdrawal
+    from stream_sort.ports import ControlStores
 
 
 @dataclass(slots=True)
@@ -90,11 +91,11 @@ class MemoryTables:
             check_control=self.check_control,
         )
 
-    def control(self, table: str) -> MemoryControlStore:
-        """Return the port onto a control table; it is there from then on."""
+    def control(self, table: str) -> ControlStores:
+        """Return the ports onto a control table; it is there from then on."""
         check_table_name(table)
         with self.lock:
-            return MemoryControlStore(self, self.controls.setdefault(table, MemoryControl()))
+            return self.controls.setdefault(table, MemoryControl()).stores(self)
 
     def check_control(self, table: str) -> None:
         """TableNotFound for a control table that nobody ever used: a name that is not quite right has no consumers."""

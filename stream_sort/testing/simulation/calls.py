@@ -9,12 +9,12 @@ from __future__ import annotations
 import copy
 import itertools
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import StoreUnavailable
 from stream_sort.model.consumption import Standing
 from stream_sort.model.records import Head
-from stream_sort.ports import Stores
+from stream_sort.ports import ControlStores, Stores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,13 +37,13 @@ READS = frozenset(
         "waiting",
         "queues",
     }
-    | {"rows", "rows_of", "active", "standing", "checkpoints", "readable_checkpoints", "parked", "dead_letters"}
-    | {"dead_letters_of", "consumers", "readable_consumers", "bookmark", "last"}
+    | {"rows", "rows_of", "active", "standing", "of_queues", "parked", "listed"}
+    | {"of_queue", "consumers", "readable_consumers", "bookmark", "last"}
 )
 # Calls that are about no queue, or about many.
 LISTINGS = frozenset(
-    {"waiting", "queues", "rows", "rows_of", "active", "taken", "checkpoints", "readable_checkpoints", "parked"}
-    | {"dead_letters", "consumers", "readable_consumers", "register", "make_ready", "introduce", "retire"}
+    {"waiting", "queues", "rows", "rows_of", "active", "taken", "of_queues", "parked"}
+    | {"listed", "consumers", "readable_consumers", "register", "make_ready", "introduce", "retire"}
     | {"bookmark", "set_bookmark"}
 )
 
@@ -74,7 +74,7 @@ class Call:
         """The queue the call is about; None for a listing."""
         if self.name in LISTINGS:
             return None
-        subject = self.args[1] if self.name in {"standing", "dead_letters_of", "settle", "deliver"} else self.args[0]
+        subject = self.args[1] if self.name in {"standing", "of_queue", "settle", "deliver"} else self.args[0]
         if isinstance(subject, str):
             return subject
         return str(getattr(subject, "message", subject).queue)
@@ -142,9 +142,13 @@ class Recorder:
 
     def stores(self) -> Stores:
         """Return ports whose every call goes through `ask`."""
-        names = ("items", "cursors", "heads", "control", "withdrawals")
-        items, cursors, heads, control, withdrawals = (cast("Any", _Port(name, self.ask)) for name in names)
-        return Stores(items, cursors, heads, lambda _: control, lambda: None, withdrawals)
+        items, cursors, heads, withdrawals = map(self._port, ("items", "cursors", "heads", "withdrawals"))
+        checkpoints, dead, subscriptions = map(self._port, ("checkpoints", "dead_letters", "subscriptions"))
+        control = ControlStores(checkpoints, dead, subscriptions, _nothing)
+        return Stores(items, cursors, heads, lambda _: control, _nothing, withdrawals)
+
+    def _port(self, name: str) -> Any:
+        return _Port(name, self.ask)
 
     def clock(self) -> float:
         """Return the time as it was when the run first came here: a part of the history, but no call."""
@@ -181,6 +185,10 @@ class _Port:
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         return lambda *args, **named: self._ask(Call(self._name, method, _positional(method, args, named)))
+
+
+def _nothing() -> None:
+    """Create no table: there is none."""
 
 
 def _positional(method: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
@@ -235,9 +243,9 @@ def split(call: Call) -> list[Call]:
             return [Call("items", "delete", (queue, seq - 1, seq, 1)) for seq in range(after + 1, through + 1)]
         case "heads.peek", (queue, seq):
             return [Call("cursors", "get", (queue,)), Call("items", "page", (queue, seq - 1, seq, 1))]
-        case "control.standing", (consumer, queue, slot):
+        case "checkpoints.standing", (consumer, queue, slot):
             slots = [] if slot is None else [Call("items", "page", (queue, slot - 1, slot, 1))]
-            return [Call("control", "standing", (consumer, queue)), Call("cursors", "get", (queue,)), *slots]
+            return [Call("checkpoints", "standing", (consumer, queue)), Call("cursors", "get", (queue,)), *slots]
     return [call]
 
 
@@ -256,7 +264,7 @@ def join(call: Call, answers: list[Any]) -> Any:
             joined = tuple(seq for answer in answers for seq in answer)
         case "heads.peek":
             joined = Head(answers[0], bool(answers[1].slots))
-        case "control.standing" if len(answers) > 1:
+        case "checkpoints.standing" if len(answers) > 1:
             taken = bool(answers[2].slots) if len(answers) > 2 else None  # noqa: PLR2004  # with a slot
             joined = Standing(answers[0].checkpoint, answers[1], taken)
         case _:

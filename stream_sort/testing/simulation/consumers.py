@@ -81,8 +81,8 @@ class _RetryQueue:
 
 
 def _registration(sorter: Sorter, recorder: Recorder) -> Registration:
-    stores = sorter.stores
-    registration = Registration(stores.control(CONTROL), stores.cursors, recorder.clock, InFlight(1))
+    control, cursors = sorter.stores.control(CONTROL), sorter.stores.cursors
+    registration = Registration(control.subscriptions, control.checkpoints, cursors, recorder.clock, InFlight(1))
     registration._known = recorder.registered  # noqa: SLF001  # the memory that a replay starts from
     return registration
 
@@ -98,7 +98,16 @@ def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder, registration:
         return handled.answer
 
     waker = _RetryQueue(terms.name, recorder) if plan.has_retry_queue else Nudger(sorter.queues)
-    context = ConsumerContext(terms, sorter.queues, control, handler, waker, recorder.clock, recorder.new_name)
+    context = ConsumerContext(
+        terms,
+        sorter.queues,
+        control.checkpoints,
+        control.dead_letters,
+        handler,
+        waker,
+        recorder.clock,
+        recorder.new_name,
+    )
     return Consumer(context, registration, PACE)
 
 
@@ -111,23 +120,25 @@ def _countdown(turns: int) -> Callable[[], float]:
 def read_some(sorter: Sorter, queue: str, name: str) -> int:
     """Read a few messages that are due to a consumer; return how many. A hole raises MissingItems."""
     control = sorter.stores.control(CONTROL)
-    control.register(Subscription(name, EARLIEST, 0.0))
-    standing = control.standing(name, queue, 0)
+    control.subscriptions.register(Subscription(name, EARLIEST, 0.0))
+    standing = control.checkpoints.standing(name, queue, 0)
     if standing.cursor is None:
         # Raises if the row is lost, and not only absent as yet.
         sorter.position(queue)
         return 0
     position, row = standing.cursor.position, standing.checkpoint
     if row is None and position > first_checkpoint(EARLIEST, standing.cursor):
-        row = control.create(Checkpoint(name, queue, first_checkpoint(EARLIEST, standing.cursor))).checkpoint
+        row = control.checkpoints.create(
+            Checkpoint(name, queue, first_checkpoint(EARLIEST, standing.cursor))
+        ).checkpoint
     if row is None or position <= row.seq:
         return 0
     found = sorter.stores.items.page(queue, row.seq, position, CHUNK).slots
     end = run_through(row.seq, [slot.seqs for slot in found])
     if end == row.seq:
-        if control.standing(name, queue).checkpoint != row:
+        if control.checkpoints.standing(name, queue).checkpoint != row:
             # Overtaken: another run read it, and then it was trimmed.
             return 0
         raise MissingItems(queue, [range(end + 1, end + 2)])
-    done = control.commit(row, replace(row, seq=end, version=row.version + 1))
+    done = control.checkpoints.commit(row, replace(row, seq=end, version=row.version + 1))
     return end - row.seq if done.won else 0

@@ -202,7 +202,7 @@ class Harness:
 
     def _observe_control(self, process: SimulatedProcess, part: Call, answer: Any) -> None:
         """Check and count what a call did to the control table."""
-        if part.port == "control":
+        if part.port in {"checkpoints", "dead_letters", "subscriptions"}:
             if part.name in REGISTRATIONS and process.attempt is not None:
                 self.deliveries.check_registered(process.attempt.operation.name)
                 self.met["retired"] += part.name == "retire"

@@ -118,7 +118,15 @@ def _sweeper(sorter: Sorter, watched: str | None) -> Sweeper:
     """Return a sweeper; it watches over consumers if a control table is named: by the index, as if queues were many."""
     if watched is None:
         return Sweeper(sorter)
-    return Sweeper(sorter, lagging=LagWatch(sorter.stores.control(watched), sorter.stores.cursors, rows_a_look=1))
+    return Sweeper(
+        sorter,
+        lagging=LagWatch(
+            sorter.stores.control(watched).subscriptions,
+            sorter.stores.control(watched).checkpoints,
+            sorter.stores.cursors,
+            rows_a_look=1,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

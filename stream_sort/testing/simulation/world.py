@@ -31,11 +31,14 @@ class World:
         self.now = START_TIME
         self._index: dict[str, Cursor] = {}
         stores = self.tables.stores()
+        control = stores.control(CONTROL)
         self._ports: dict[str, object] = {
             "items": stores.items,
             "cursors": stores.cursors,
             "heads": stores.heads,
-            "control": stores.control(CONTROL),
+            "checkpoints": control.checkpoints,
+            "dead_letters": control.dead_letters,
+            "subscriptions": control.subscriptions,
             "withdrawals": stores.withdrawals,
         }
 

@@ -61,7 +61,7 @@ class _UnconditionalCheckpoints(World):
     """Writes a checkpoint whatever stands there."""
 
     def apply(self, part: Call, rng: Random | None = None) -> Any:
-        if part.key == "control.commit":
+        if part.key == "checkpoints.commit":
             old = part.args[0]
             there = self.tables.controls["control"].checkpoints.get((old.consumer, old.queue), old)
             part = replace(part, args=(there, *part.args[1:]))
@@ -72,7 +72,7 @@ class _ReturnsAnew(World):
     """Registers a retired consumer that comes back as if it were new."""
 
     def apply(self, part: Call, rng: Random | None = None) -> Any:
-        if part.key == "control.register" and part.args[0].name in {
+        if part.key == "subscriptions.register" and part.args[0].name in {
             name for name, one in self.control.consumers.items() if one.is_retired
         }:
             del self.control.consumers[part.args[0].name]
@@ -84,7 +84,7 @@ class _CheckpointFirst(Delivery):
 
     def _settle(self, batch: Batch) -> bool:
         self._place.commit(batch.through, batch.transaction.effects)
-        call_handler(self._desk.handler, batch)
+        call_handler(self._context.handler, batch)
         return self._place.goes_on
 
 
@@ -103,8 +103,8 @@ class _RecreatesCursor(Delivery):
         try:
             return super()._work()
         except CursorLost as error:
-            first = self._desk.queues.first_seq
-            self._desk.queues.cursors.create(Cursor(error.queue, first - 1, first))
+            first = self._context.queues.first_seq
+            self._context.queues.cursors.create(Cursor(error.queue, first - 1, first))
             return super()._work()
 
 

@@ -46,8 +46,8 @@ class _AskedOnce(Trimmer):
 
 class _Unpinned(Trimmer):
     def _check_consumers(self, row: Cursor, through: int) -> None:
-        for consumer in self.control.consumers() if self.control else ():
-            there = self.control.standing(consumer.name, row.queue).checkpoint if self.control else None
+        for consumer in self.control.subscriptions.consumers() if self.control else ():
+            there = self.control.checkpoints.standing(consumer.name, row.queue).checkpoint if self.control else None
             at = first_checkpoint(consumer.start, row) if there is None else there.seq
             if at < through:
                 raise NotConsumed(row.queue, through, consumer.name, checkpoint=at)
@@ -76,7 +76,7 @@ class _FalseAlarm(Delivery):
     """Calls a range missing, and says so, without looking whether another run got on meanwhile."""
 
     def _check_hole(self, row: Checkpoint, missing: range) -> None:
-        self.served.error = hole(row.queue, missing, self._desk.queues.cursors.get(row.queue))
+        self.served.error = hole(row.queue, missing, self._context.queues.cursors.get(row.queue))
         raise self.served.error
 
 

@@ -65,8 +65,11 @@ class CatchUp(Operation):
         """Let it catch up; return how many messages were delivered."""
         queues, clock, control = sorter.queues, recorder.clock, sorter.stores.control(CONTROL)
         terms, waker = DeliveryTerms("billing", batch_size=CHUNK), Nudger(queues)
-        context = ConsumerContext(terms, queues, control, lambda _: None, waker, clock, lambda: self.argument)
-        registration = Registration(control, sorter.stores.cursors, clock, InFlight(1))
+        checkpoints, letters = control.checkpoints, control.dead_letters
+        context = ConsumerContext(
+            terms, queues, checkpoints, letters, lambda _: None, waker, clock, lambda: self.argument
+        )
+        registration = Registration(control.subscriptions, checkpoints, sorter.stores.cursors, clock, InFlight(1))
         return Consumer(context, registration, PACE).catch_up(self.queue)
 
 
