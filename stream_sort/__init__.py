@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stream_sort.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from stream_sort.consume.consumer import Pace
+    from stream_sort.consume.push import Pace
     from stream_sort.errors import (
         AccessDenied,
         ArchiveDamaged,
@@ -135,7 +135,7 @@ __all__ = [
 _HOMES = {
     "StreamSorter": "stream_sorter",
     "OrderedConsumer": "ordered_consumer",
-    "Pace": "consume.consumer",
+    "Pace": "consume.push",
     "Batch": "model.batch",
     "Transaction": "model.batch",
     "DeadLetter": "model.consumption",

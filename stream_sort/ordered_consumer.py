@@ -6,7 +6,7 @@ import uuid
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from stream_sort.consume.consumer import Consumer, Pace
+from stream_sort.consume.consumer import Consumer
 from stream_sort.consume.context import ConsumerContext, DeliveryTerms
 from stream_sort.consume.handler import check_handler, no_handler
 from stream_sort.consume.nudger import Nudger
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     from stream_sort.consume.handler import Handler
+    from stream_sort.consume.push import Pace
     from stream_sort.ports import Waker
 
     class Delivery(TypedDict, total=False):

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from stream_sort.aws.answers import answered
 from stream_sort.aws_lambda.sqs_client import make_sqs_client
 from stream_sort.errors import StoreUnavailable
-from stream_sort.model.consumption import LONGEST_DELAY
+from stream_sort.model.attempts import LONGEST_DELAY
 
 
 class RetryQueue:

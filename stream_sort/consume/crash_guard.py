@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stream_sort.model.consumption import told
+from stream_sort.model.attempts import text_of
 from stream_sort.model.message import MIN_SEQ
 from stream_sort.model.precaution import is_overdue, is_precaution, precaution, under_way
 
@@ -75,7 +75,7 @@ class CrashGuard:
         trouble = self._session.trouble
         parked = precaution(row, seqs[0], attempts + deaths if alone else 0, self._shift, now)
         if trouble is not None and trouble[1] == seqs[0]:
-            parked = replace(parked, error=under_way(told(trouble[0])))
+            parked = replace(parked, error=under_way(text_of(trouble[0])))
         if not self._session.commit(row.seq, parked=parked):
             return False
         # A precaution gets nobody on: what went wrong before is still to be recorded.

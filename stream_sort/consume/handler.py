@@ -63,7 +63,7 @@ def call_handler(handler: Handler, batch: Batch) -> HandlerAnswer:
     raises is of a stranger's class: if reading it raises, that is a failure of the handler, too.
     """
     try:
-        return _judged(_called(handler, batch), batch)
+        return _with_effects(_called(handler, batch), batch)
     except HandlerProblem as error:
         return HandlerAnswer(batch.after, error)
     except Exception as error:  # noqa: BLE001  # the user's code may raise anything
@@ -71,13 +71,13 @@ def call_handler(handler: Handler, batch: Batch) -> HandlerAnswer:
         return HandlerAnswer(batch.after, HandlerProblem(problem))
 
 
-def _judged(verdict: HandlerAnswer, batch: Batch) -> HandlerAnswer:
+def _with_effects(answer: HandlerAnswer, batch: Batch) -> HandlerAnswer:
     """Add the effects of what is done; raises if the class of the error, or an effect, cannot be read."""
     # Whoever handles the error asks for its class, and must not be the first one to do so.
-    isinstance(verdict.error, HandlerProblem)
-    if verdict.done == batch.after:
-        return verdict
-    return replace(verdict, effects=taken_from(batch.transaction))
+    isinstance(answer.error, HandlerProblem)
+    if answer.done == batch.after:
+        return answer
+    return replace(answer, effects=taken_from(batch.transaction))
 
 
 def _called(handler: Handler, batch: Batch) -> HandlerAnswer:

@@ -7,14 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import Trimmed
-from stream_sort.model.consumption import (
-    TRIES_IN_PLACE,
-    DeadLetter,
-    attempts_before,
-    is_blameless,
-    parked_by,
-    parked_in_outage,
-)
+from stream_sort.model.attempts import TRIES_IN_PLACE, attempts_before, is_blameless, parked_by, parked_in_outage
+from stream_sort.model.consumption import DeadLetter, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,82 +43,83 @@ class Parking:
             self._sends_wakes = True
 
     def attempts(self, row: Checkpoint, seq: int) -> int:
-        """How often the handler was given a message by itself so far, and failed."""
+        """Count how often the handler was given a message by itself so far, and failed."""
         return self._before(row, seq) + self.tries
 
     def tries_in_place(self, row: Checkpoint, seq: int, limit: float) -> bool:
-        """Whether a message that failed by itself is tried again at once: only if it never failed before this run."""
+        """Return True if a message that failed is tried again at once: only if it never failed before this run."""
         return self._before(row, seq) == 0 and self.tries < min(TRIES_IN_PLACE, limit)
 
-    def park(self, error: Exception, seq: int, limit: float) -> bool:
-        """Set the queue aside, or the message after its last attempt; whether the run goes on.
+    def park(self, error: Exception, seq: int, limit: float) -> None:
+        """Set the queue aside, or the message after its last attempt.
 
         What is the fault of no message is no attempt at one, and is tried again for ever.
         """
         row, now = self._session.standing_row(), self._context.clock()
         attempts = self.attempts(row, seq)
         if is_blameless(error):
-            return self._set_aside(parked_in_outage(row, seq, error, attempts, now), failure=error)
+            self._set_aside(parked_in_outage(row, seq, error, attempts, now), failure=error)
+            return
         parked = parked_by(row, seq, error, attempts, now)
-        return self.give_up(parked, error) if attempts >= limit else self._set_aside(parked, failure=error)
+        if attempts >= limit:
+            self.give_up(parked, error)
+        else:
+            self._set_aside(parked, failure=error)
 
-    def give_up(self, parked: Parked, failure: Exception | None = None) -> bool:
-        """A message had its last attempt; `failure` is what the handler raised, unless the process died of it."""
-        if self._terms.dead_letters:
-            return self._bury(
-                DeadLetter(parked.queue, parked.seq, parked.error, parked.attempts, self._context.clock())
-            )
-        return self._set_aside(replace(parked, next_try=None), failure=failure)
+    def give_up(self, parked: Parked, failure: Exception | None = None) -> None:
+        """End the attempts at a message; `failure` is what the handler raised, unless the process died of it."""
+        if not self._terms.dead_letters:
+            self._set_aside(replace(parked, next_try=None), failure=failure)
+            return
+        now = self._context.clock()
+        self._record(parked.seq, dead=DeadLetter(parked.queue, parked.seq, parked.error, parked.attempts, now))
+        self._chunk.reset()
 
-    def park_damaged(self, error: StreamSortError) -> bool:
+    def park_damaged(self, error: StreamSortError) -> None:
         """Park a queue with a hole, an unreadable row or no cursor; try it again for ever: only a repair gets it past.
 
         Where the consumer's own row cannot be read nothing can be noted: the sweep names the queue until it can be.
         """
         row = self._recorded_row()
         if row is None:
-            return self._session.end("failed", error)
-        if self._session.is_waiting():
-            return self._session.end("waiting")
-        # How long it waits follows from how long it has been damaged, not from how long its message failed before.
-        known = row if row.parked is not None and row.parked.damaged else replace(row, parked=None)
-        # What is trimmed is given up from its beginning on; a message that failed before is known by its own seq.
-        seq = row.seq + 1 if isinstance(error, Trimmed) else _first_due(row)
-        parked = parked_in_outage(known, seq, error, self.attempts(row, seq), self._context.clock())
-        return self._set_aside(replace(parked, damaged=True), error)
+            self._session.end(Outcome.FAILED, error)
+        elif not self._session.must_wait():
+            # How long it waits follows from how long it has been damaged, not from how long its message failed before.
+            known = row if row.parked is not None and row.parked.damaged else replace(row, parked=None)
+            # What is trimmed is given up from its beginning on; a message that failed before is known by its own seq.
+            seq = row.seq + 1 if isinstance(error, Trimmed) else _first_due(row)
+            parked = parked_in_outage(known, seq, error, self.attempts(row, seq), self._context.clock())
+            self._set_aside(replace(parked, damaged=True), error)
 
-    def park_for_bug(self, error: StreamSortError) -> bool:
+    def park_for_bug(self, error: StreamSortError) -> None:
         """Park a queue in which a bug of ours came up. It is no attempt at a message, and is tried again for ever."""
         row = self._recorded_row()
         if row is None:
-            return self._session.end("failed", error)
+            self._session.end(Outcome.FAILED, error)
+            return
         seq = _first_due(row)
-        return self._set_aside(parked_in_outage(row, seq, error, self.attempts(row, seq), self._context.clock()), error)
+        self._set_aside(parked_in_outage(row, seq, error, self.attempts(row, seq), self._context.clock()), error)
 
     def _recorded_row(self) -> Checkpoint | None:
-        """The row, if it was read or made; one that only says where to begin must not replace somebody else's first."""
+        """Return the row if it was read or made; one that says where to begin must not replace somebody's."""
         return self._session.row if self._session.is_stored else None
 
     def _before(self, row: Checkpoint, seq: int) -> int:
-        """How often a message failed by itself before this run."""
+        """Count how often a message failed by itself before this run."""
         return 0 if self._afresh else attempts_before(row, seq)
 
-    def _set_aside(self, parked: Parked, error: Exception | None = None, *, failure: Exception | None = None) -> bool:
+    def _set_aside(self, parked: Parked, error: Exception | None = None, *, failure: Exception | None = None) -> None:
         """Park the queue; `error` is what the run then ends with, if it is not the handler's, which is `failure`."""
         session = self._session
         if not self._record(session.standing_row().seq, parked=parked):
-            return session.goes_on
-        session.served.parked, session.served.error, session.served.failure = parked, error, failure
+            return
+        served = session.served
+        served.parked, served.error, served.failure = parked, error, failure
         if parked.next_try is not None and self._sends_wakes:
             with suppress(Exception):
                 # Whatever a waker of the user's raises: it is recorded as parked, and the sweep wakes it in time.
                 self._context.waker.wake(parked.queue, parked.next_try - self._context.clock())
-        return session.end("parked")
-
-    def _bury(self, letter: DeadLetter) -> bool:
-        self._record(letter.seq, dead=letter)
-        self._chunk.reset()
-        return self._session.goes_on
+        session.end(Outcome.PARKED)
 
     def _record(self, seq: int, *, dead: DeadLetter | None = None, parked: Parked | None = None) -> bool:
         """Commit what became of a message; False if somebody else got on instead.
@@ -138,5 +133,5 @@ class Parking:
 
 
 def _first_due(row: Checkpoint) -> int:
-    """The seq of the first message that is due, as far as is known: there may be tombstones before it."""
+    """Return the seq of the first message that is due, as far as is known: there may be tombstones before it."""
     return row.seq + 1 if row.parked is None else row.parked.seq

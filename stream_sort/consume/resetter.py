@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from stream_sort.consume.arrivals import Arrivals
 from stream_sort.errors import ConsumerActive, InvalidInput, QueueNotFound, SettingsError, shown
-from stream_sort.model.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint, told
+from stream_sort.model.attempts import text_of
+from stream_sort.model.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint
 from stream_sort.model.message import check_seq
 from stream_sort.model.times import is_time
 
@@ -101,13 +102,13 @@ class Resetter:
                 self.context.queues.nudge(planned.queue)
             done = self._apply(planned, there)
         except Exception as error:  # noqa: BLE001  # a bug of ours included: it stops no other queue
-            return replace(planned, outcome="failed", error=told(error))
+            return replace(planned, outcome="failed", error=text_of(error))
         if done.outcome != "reset" or done.new >= done.position:
             return done
         try:
             self.context.waker.wake(done.queue, 0.0)
         except Exception as error:  # noqa: BLE001  # whatever a waker of the user's raises
-            return replace(done, error=told(error))
+            return replace(done, error=text_of(error))
         return done
 
     def _apply(self, planned: Reset, there: Checkpoint | None) -> Reset:

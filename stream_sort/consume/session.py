@@ -1,4 +1,4 @@
-"""Where one consumer stands in one queue: what it read of the tables, and how it moves on."""
+"""One consumer in one queue: what it read of the tables, and how it moves on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import CheckpointConflict, CursorLost, StoreUnavailable
-from stream_sort.model.consumption import Checkpoint, Commit, Served, first_checkpoint
+from stream_sort.model.consumption import Checkpoint, Commit, Outcome, Served, first_checkpoint
 from stream_sort.model.message import MIN_SEQ
 from stream_sort.model.precaution import is_precaution
 from stream_sort.ports.time_limit import time_limit
@@ -53,15 +53,16 @@ class Session:
         # Writes of ours that were not answered, since the last answer: one of them may stand, or yet be written.
         self.in_doubt: list[Write] = []
         self.served = Served(queue)
+        self.is_over = False
 
     def look(self, slot: int | None) -> Standing:
-        """What the tables say now. The row of a lost cursor is not the beginning of a queue."""
-        queue, terms = self.served.queue, self._context.terms
-        standing = self._context.checkpoints.standing(terms.name, queue, slot)
+        """Read what the tables say now. The row of a lost cursor is not the beginning of a queue."""
+        queue, name = self.served.queue, self._context.terms.name
+        standing = self._context.checkpoints.standing(name, queue, slot)
         if self.row is None and standing.cursor is None and standing.checkpoint is not None:
             # One answer is not one moment: a queue that just begins may have got its row after that was read, and its
             # checkpoint before. Whoever reads after the checkpoint was seen finds the row, or it is lost.
-            standing = self._context.checkpoints.standing(terms.name, queue, slot)
+            standing = self._context.checkpoints.standing(name, queue, slot)
         if standing.checkpoint is not None:
             self.row, self.is_stored = standing.checkpoint, True
         if standing.cursor is not None:
@@ -81,25 +82,27 @@ class Session:
     def begin(self) -> bool:
         """Make the checkpoint when something is due for the first time: until then the queue may open elsewhere.
 
-        It notes the time: that there is a row which nobody committed since is how a death at the first message shows.
+        Return False if somebody else made it first: look again. It notes the time: that there is a row which nobody
+        committed since is how a death at the first message shows.
         """
         if self.is_stored:
             return True
         row = replace(self.standing_row(), committed_at=self._context.clock())
         made = self._context.checkpoints.create(row)
         self.row, self.is_stored = made.checkpoint, made.checkpoint is not None
-        if self.is_waiting():
-            return self.end("waiting")
-        return made.put(row)
+        return not self.must_wait() and made.put(row)
 
-    def is_waiting(self) -> bool:
-        """Whether the queue is parked, and its time has not come."""
+    def must_wait(self) -> bool:
+        """End the run if the queue is parked, and its time has not come; return whether it is."""
         parked = self.standing_row().parked
         if parked is None or self._forced:
             return False
         # Nobody is sent for when a precaution ends: it holds to the last moment.
         early = 0.0 if is_precaution(parked) else EARLY
-        return parked.next_try is None or self._context.clock() + early < parked.next_try
+        is_early = parked.next_try is None or self._context.clock() + early < parked.next_try
+        if is_early:
+            self.end(Outcome.WAITING)
+        return is_early
 
     def commit(
         self,
@@ -112,8 +115,9 @@ class Session:
     ) -> bool:
         """Move on, on condition that nobody else did; a write of our own that was sent twice is ours.
 
-        `delivered` messages, and the one that is `dead`, are counted once the row stands. An unanswered write of ours
-        that is found, and that got nobody on, is replaced.
+        Return False if somebody else did: `is_over` then says if that ends this run. `delivered` messages, and the one
+        that is `dead`, are counted once the row stands. An unanswered write of ours that is found, and that got nobody
+        on, is replaced.
         """
         old = self.standing_row()
         write = Write(old.moved(seq, self._run, self._context.clock(), parked), delivered, dead)
@@ -150,7 +154,7 @@ class Session:
             raise
 
     def give_way(self, there: Checkpoint | None) -> None:
-        """Another run moved on: stop here, or, if this one persists, go on from the row as it stands, unless parked.
+        """Let another run that moved on win: end, or, if this one persists, go on from the row as it stands.
 
         So does a run that finds an unanswered write of its own, and counts what it did: nobody else is at work on what
         is left. What went wrong here counts no more: it may be done.
@@ -160,12 +164,12 @@ class Session:
             self._count(own)
         self.row, self.is_stored, self.trouble, self.in_doubt = there, there is not None, None, []
         if there is None or not (self._persists or own):
-            self.end("overtaken", CheckpointConflict(self._context.terms.name, self.served.queue))
-        elif self.is_waiting():
-            self.end("waiting")
+            self.end(Outcome.OVERTAKEN, CheckpointConflict(self._context.terms.name, self.served.queue))
+        else:
+            self.must_wait()
 
     def finds_its_write(self) -> bool:
-        """Look once more after a write that was not answered; True if it stands and got the run on.
+        """Look once more after a write that was not answered; return True if it stands and got the run on.
 
         What got nobody on, such as a queue that was parked, stays a failure: who comes next sees it.
         """
@@ -177,6 +181,18 @@ class Session:
         self.give_way(there)
         return True
 
+    def standing_row(self) -> Checkpoint:
+        """Return the row; only of a queue that was looked at, and has one."""
+        if self.row is None:
+            raise CheckpointConflict(self._context.terms.name, self.served.queue)
+        return self.row
+
+    def end(self, outcome: Outcome, error: Exception | None = None) -> None:
+        """Do no more in this run."""
+        self.is_over = True
+        self.served.ended = outcome
+        self.served.error = error or self.served.error
+
     def _own(self, there: Checkpoint) -> Write | None:
         """Return the unanswered write of ours that a row is, if it is one."""
         return next((write for write in self.in_doubt if there.is_write_of(write.row)), None)
@@ -185,20 +201,3 @@ class Session:
         self.served.delivered += write.delivered
         if write.dead is not None:
             self.served.dead.append(write.dead)
-
-    def standing_row(self) -> Checkpoint:
-        """The row; only of a queue that was looked at, and has one."""
-        if self.row is None:
-            raise CheckpointConflict(self._context.terms.name, self.served.queue)
-        return self.row
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether nothing ended it so far."""
-        return self.served.ended == "done"
-
-    def end(self, how: str, error: Exception | None = None) -> bool:
-        """That is all for this run; always False."""
-        self.served.ended = how
-        self.served.error = error or self.served.error
-        return False

@@ -32,7 +32,7 @@ class Left:
     bugs: int = 0
 
     def is_over(self) -> bool:
-        """Try once more; raises StoreError if the store fails still, whatever it says.
+        """Try once more, and return True if nothing is left; raise StoreError if the store fails still.
 
         False if a bug of ours comes up, until it did so too often. A row that cannot be read is left as it is.
         """
@@ -60,7 +60,7 @@ class Unrecorded:
 
         There are no more tries once the store fails, or the time is over.
         """
-        left = {delivery.served.queue: Left(delivery) for delivery in deliveries if delivery.is_unrecorded}
+        left = {delivery.queue: Left(delivery) for delivery in deliveries if delivery.is_unrecorded}
         with suppress(StoreError):
             for queue in list(left):
                 if not has_time():
@@ -69,7 +69,7 @@ class Unrecorded:
                     del left[queue]
         with self._lock:
             for queue, one in left.items():
-                one.delivery.retell()
+                one.delivery.begin_report()
                 self._kept[queue] = one
             for queue in list(self._kept)[:-MOST]:
                 del self._kept[queue]
@@ -77,8 +77,8 @@ class Unrecorded:
     def record(self, queues: Collection[str], has_time: Callable[[], bool]) -> list[Served]:
         """Try again to record what is kept, in these queues first, until the store fails or the time is over.
 
-        Other queues are woken then. What is tried is the last of its kind to be tried the next time. Returns what there
-        is to tell of it.
+        Other queues are woken then. What is tried is the last of its kind to be tried the next time. Return what there
+        is to report of it.
         """
         served = []
         with self._lock, suppress(StoreError):
@@ -95,8 +95,8 @@ class Unrecorded:
         return [one for one in served if one.delivered or one.dead or one.parked]
 
     def holds_up(self, delivery: Delivery) -> bool:
-        """Whether a queue must wait, and its run ends at once: a note there is ours, and would be taken for a death."""
-        if delivery.served.queue not in self._kept:
+        """Return True if a queue must wait, and end its run: a note there is ours, and would be taken for a death."""
+        if delivery.queue not in self._kept:
             return False
         delivery.stop(StoreUnavailable("what became of a message before could not be recorded yet"))
         return True

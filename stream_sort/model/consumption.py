@@ -1,20 +1,13 @@
-"""What is kept of consumers, as values: checkpoints, parked queues, dead letters; and when to try again."""
+"""What is kept of consumers, as values: checkpoints, parked queues, dead letters."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import (
-    PartlyDone,
-    SettingsError,
-    StoreMisconfigured,
-    StoreUnavailable,
-    TryLater,
-    kind_of,
-    shown,
-)
+from stream_sort.errors import SettingsError, shown
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 
 if TYPE_CHECKING:
@@ -22,12 +15,6 @@ if TYPE_CHECKING:
     from stream_sort.model.records import Cursor
 
 CONSUMER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-FIRST_DELAY = 2.0
-# A message that fails for the first time is tried again in the same run, after a moment.
-TRIES_IN_PLACE = 2
-# SQS delays a message by at most 15 minutes.
-LONGEST_DELAY = 900.0
-MAX_ERROR = 1_000
 EARLIEST = "earliest"
 LATEST = "latest"
 
@@ -259,84 +246,37 @@ class Wake:
     records: tuple[str, ...] = ()
 
 
+class Outcome(StrEnum):
+    """What a run came to in one queue."""
+
+    DONE = "done"
+    # Just now, or before, and its time has not come.
+    PARKED = "parked"
+    WAITING = "waiting"
+    # Another run is at work.
+    OVERTAKEN = "overtaken"
+    # Time was short.
+    HANDED_OVER = "handed over"
+    # Nothing could be recorded.
+    FAILED = "failed"
+
+
 @dataclass(slots=True)
 class Served:
-    """What one wake of one queue came to.
+    """What one run did in one queue.
 
-    `ended` is "done", "parked" (now), "waiting" (parked before, and its time has not come), "overtaken" (another
-    run is at work), "handed over" (time was short) or "failed" (`error` says why; nothing could be recorded). `failure`
-    is what the handler raised, with its traceback, when the queue is parked for that.
+    `error` says why it FAILED, or what the tables of a queue that is PARKED lack. `failure` is what the handler raised,
+    with its traceback, when the queue is parked for that.
     """
 
     queue: str
     delivered: int = 0
-    ended: str = "done"
+    ended: Outcome = Outcome.DONE
     handler_failures: int = 0
     dead: list[DeadLetter] = field(default_factory=list)
     parked: Parked | None = None
     error: Exception | None = None
     failure: Exception | None = field(default=None, compare=False, repr=False)
-
-
-def delay_before(attempt: int) -> float:
-    """How long to wait after so many failed attempts: doubles up to a cap."""
-    return min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(max(attempt, 1) - 1, 20))
-
-
-def attempts_before(row: Checkpoint, seq: int) -> int:
-    """How often a message failed before this time; a queue that is damaged keeps the count, and adds nothing to it."""
-    return row.parked.attempts if row.parked is not None and row.parked.seq == seq else 0
-
-
-def parked_by(row: Checkpoint, seq: int, error: Exception, attempts: int, now: float) -> Parked:
-    """The queue parked at a message that failed, to be tried again after a while."""
-    return Parked(row.queue, seq, told(error), attempts, _since(row, seq, now), now + delay_before(attempts))
-
-
-def parked_in_outage(row: Checkpoint, seq: int, error: Exception, attempts: int, now: float) -> Parked:
-    """The queue parked although no message is at fault, to be tried again after as long as it has waited so far."""
-    since = _since(row, seq, now)
-    delay = min(LONGEST_DELAY, max(FIRST_DELAY, now - since))
-    return Parked(row.queue, seq, told(error), attempts, since, now + delay)
-
-
-def is_blameless(error: Exception) -> bool:
-    """Whether an error is the fault of no message: what a handler needs is out of order."""
-    fault = _cause_of(error) if isinstance(error, PartlyDone) else error
-    # By its type: what a cause says of its class may raise.
-    return issubclass(type(fault), TryLater | StoreUnavailable | StoreMisconfigured)
-
-
-def _cause_of(error: BaseException) -> BaseException | None:
-    """Return the cause of an error; None if it cannot be read."""
-    try:
-        return error.__cause__
-    except Exception:  # noqa: BLE001  # whatever a property of a stranger's class does
-        return None
-
-
-def _since(row: Checkpoint, seq: int, now: float) -> float:
-    return row.parked.since if row.parked is not None and row.parked.seq == seq else now
-
-
-def told(error: BaseException) -> str:
-    """An error as it is kept: its kind and message, never long, and text that every table takes."""
-    cause = _cause_of(error)
-    text = _told(error) + (f" ({_told(cause)})" if cause is not None else "")
-    return shortened(text.encode("utf-8", "replace").decode())
-
-
-def shortened(text: str) -> str:
-    """Return a text as it is, or as much of it as is kept of an error."""
-    return text if len(text) <= MAX_ERROR else text[: MAX_ERROR - 1] + "…"
-
-
-def _told(error: BaseException) -> str:
-    kind = kind_of(error)
-    try:
-        return f"{kind}: {error}"
-    except Exception as broken:  # noqa: BLE001  # whatever a stranger's __str__ does
-        return f"{kind}: <{kind_of(broken)}>"
 
 
 def check_consumer(name: object) -> str:

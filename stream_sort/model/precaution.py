@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stream_sort.model.consumption import TRIES_IN_PLACE, Parked, delay_before, shortened
+from stream_sort.model.attempts import TRIES_IN_PLACE, delay_before, shortened
+from stream_sort.model.consumption import Parked
 from stream_sort.model.records import CLOCKS_DIFFER
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import StoreMisconfigured, StoreUnavailable, StreamSortError, named_error
 from stream_sort.model.activity import HOUR, hour_of
-from stream_sort.model.consumption import TRIES_IN_PLACE
+from stream_sort.model.attempts import TRIES_IN_PLACE
 from stream_sort.model.precaution import is_precaution
 from stream_sort.model.watch import MOST_LAGS, WatchState
 from stream_sort.upkeep.activity_reader import ROWS_A_LOOK, ActivityReader

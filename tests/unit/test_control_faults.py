@@ -20,8 +20,9 @@ from stream_sort import (
     TransactionTooLarge,
     TryLater,
 )
+from stream_sort.model.attempts import text_of
 from stream_sort.model.batch import Transaction
-from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription, told
+from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription
 from tests.consumers import OnePort
 
 if TYPE_CHECKING:
@@ -264,7 +265,7 @@ def test_a_missing_table_or_right_of_an_effect_is_told_as_what_it_is(
     client.before = {"transact_write_items": [failure(code)]}
     with pytest.raises(TryLater) as caught:
         control.checkpoints.commit(ROW, NEW, put("a").effects)
-    kept = told(caught.value)
+    kept = text_of(caught.value)
     assert said in kept
     assert code in kept
     assert "ontrol" not in kept

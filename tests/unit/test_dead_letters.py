@@ -17,7 +17,7 @@ from stream_sort import (
     NotParked,
     StoreUnavailable,
 )
-from stream_sort.consume.dead_letters import DeadLetterTries
+from stream_sort.consume.stuck_messages import StuckMessages
 from tests.consumers import Clerk, Office, ends, fail, fail_twice, wake
 
 
@@ -169,7 +169,7 @@ def test_a_redrive_takes_no_note_of_another_one_back(office: Office) -> None:
     def while_another_one_fails_to_note_its_own(_: Batch) -> None:
         store.before["settle"] = [fail]
         with pytest.raises(StoreUnavailable):
-            DeadLetterTries(consumer._context).redrive(letter)
+            StuckMessages(consumer._context).redrive(letter)
 
     assert office.hire(while_another_one_fails_to_note_its_own).redrive("q") == 1
     assert consumer.dead_letters() == []

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from stream_sort import Batch, CursorLost, MissingItems, Parked
-from stream_sort.model.consumption import LONGEST_DELAY, delay_before, told
+from stream_sort.model.attempts import LONGEST_DELAY, delay_before, text_of
 from tests.consumers import Clerk, Office, ends, fail, wake
 
 
@@ -304,4 +304,4 @@ def test_any_error_can_be_told_and_kept(office: Office, error: Exception, text: 
 def test_an_error_is_told_with_its_cause() -> None:
     error = ValueError("no")
     error.__cause__ = TimeoutError("late")
-    assert told(error) == "ValueError: no (TimeoutError: late)"
+    assert text_of(error) == "ValueError: no (TimeoutError: late)"

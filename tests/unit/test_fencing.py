@@ -8,6 +8,7 @@ import pytest
 
 from stream_sort import Batch, CheckpointConflict, StoreUnavailable
 from stream_sort.consume.delivery import Delivery
+from stream_sort.consume.push import turn
 from stream_sort.model.consumption import Commit, Wake
 from tests.consumers import Clerk, Office, ends, fail, fail_twice, wake
 
@@ -54,10 +55,12 @@ def test_a_zombie_that_wakes_after_its_successor_changes_nothing(office: Office)
     office.put(0, 1, 2)
     store = office.interrupt(consumer)
     late = Delivery(consumer._context, Wake("q"))
-    assert late.turn()
+    turn(late, zombie)
+    assert not late.is_over
     rival(office, successor)()
     before = office.row()
-    assert not late.turn()
+    turn(late, zombie)
+    assert late.is_over
     assert (late.served.ended, office.row()) == ("overtaken", before)
     assert store.calls.count("commit") == 2
     assert (zombie.seqs(), successor.seqs()) == ([0, 1], [1, 2])
@@ -70,16 +73,18 @@ def test_i8_what_the_loser_was_woken_for_is_seen_by_the_winner_after_its_last_co
     def handle(batch: Batch) -> None:
         if not won.batches:
             office.put(1)
-            assert loser._arrive()
+            assert loser._reader.look()
         won(batch)
 
     office.put(0)
     winner = Delivery(office.hire(handle)._context, Wake("q", 0))
-    assert winner.turn()
-    assert not loser.turn()
+    turn(winner, handle)
+    assert not winner.is_over
+    turn(loser, lost)
+    assert loser.is_over
     assert (lost.batches, loser.served.ended) == ([("q", (0, 1))], "overtaken")
-    while winner.turn():
-        pass
+    while not winner.is_over:
+        turn(winner, handle)
     assert (won.seqs(), winner.served.ended) == ([0, 1], "done")
 
 
@@ -138,7 +143,7 @@ def test_catch_up_goes_on_from_where_another_run_left_it(office: Office) -> None
     office.put(*range(6))
     office.interrupt(other).before["standing"] = []
     late = Delivery(other._context, Wake("q"))
-    office.interrupt(consumer).before["commit"] = [late.turn]
+    office.interrupt(consumer).before["commit"] = [lambda: turn(late, others)]
     assert consumer.catch_up("q") == 4
     assert (others.seqs(), mine.batches[1:]) == ([0, 1], [("q", (2, 3)), ("q", (4, 5))])
 
@@ -170,7 +175,8 @@ def test_a_run_that_lost_to_the_end_of_a_parking_is_looked_after(office: Office)
     office.interrupt(consumer).before["commit"] = [somebody_is_woken_for_more]
     assert ends(wake(consumer)) == ["done"]
     assert (clerk.seqs(), consumer.checkpoint("q")) == ([0, 1], 1)
-    assert not late.turn()
+    turn(late, clerk)
+    assert late.is_over
     assert late.served.ended == "overtaken"
 
 

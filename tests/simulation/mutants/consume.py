@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.wakes import WakeReader
+from stream_sort.consume.batch_reader import BatchReader
 from stream_sort.consume.crash_guard import CrashGuard
 from stream_sort.consume.delivery import Delivery
-from stream_sort.consume.handler import call_handler
 from stream_sort.consume.parking import Parking
 from stream_sort.consume.registration import Registration
 from stream_sort.errors import CursorLost, HandlerProblem, StreamSortError
-from stream_sort.model.consumption import Wake, is_blameless, told
+from stream_sort.model.attempts import is_blameless, text_of
+from stream_sort.model.consumption import Wake
 from stream_sort.model.precaution import Shift
 from stream_sort.model.records import Cursor
 from stream_sort.testing.simulation.variant import Variant
 from stream_sort.testing.simulation.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from random import Random
 
     from stream_sort.consume.context import ConsumerContext
@@ -45,16 +45,25 @@ class _ImageReader(WakeReader):
         return _ImageWake(wake.queue, wake.position, wake.records, int(old["seq"]["N"]) if old else None)
 
 
+class _ImageRangeReader(BatchReader):
+    """Takes what a record says was released for what is due."""
+
+    old: int | None = None
+
+    def _arrive(self) -> None:
+        super()._arrive()
+        session = self._session
+        if self.old is not None and self._hint is not None and session.row is not None and not session.is_over:
+            session.row, session.position = replace(session.row, seq=self.old), self._hint
+
+
 class _OldImageRange(Delivery):
     """Delivers what the record says was released."""
 
-    def _arrive(self) -> bool:
-        goes_on, place = super()._arrive(), self._place
-        old = getattr(self._wake, "old", None)
-        if old is None or place.row is None or self._wake.position is None or not place.goes_on:
-            return goes_on
-        place.row, place.position = replace(place.row, seq=old), self._wake.position
-        return True
+    def __init__(self, context: ConsumerContext, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
+        super().__init__(context, wake, shift, **options)
+        self._reader = _ImageRangeReader(context, self._session, self._chunk, wake.position)
+        self._reader.old = getattr(wake, "old", None)
 
 
 class _UnconditionalCheckpoints(World):
@@ -82,30 +91,36 @@ class _ReturnsAnew(World):
 class _CheckpointFirst(Delivery):
     """Commits before the handler did anything."""
 
-    def _settle(self, batch: Batch) -> bool:
-        self._place.commit(batch.through, batch.transaction.effects)
-        call_handler(self._context.handler, batch)
-        return self._place.goes_on
+    def fetch(self) -> Batch | None:
+        batch = super().fetch()
+        if batch is not None:
+            self._session.commit(batch.through, batch.transaction.effects)
+        return batch
+
+    def ack(self, *_: Any, **__: Any) -> None:
+        """Everything is committed by now."""
+
+    def fail(self, *_: Any) -> None:
+        """As above."""
 
 
 class _GoesOn(Delivery):
     """Passes over a message that failed."""
 
-    def _fail(self, error: Exception, undone: Sequence[int], *, alone: bool) -> bool:  # noqa: ARG002  # as there
-        self._place.commit(undone[-1])
-        return self._place.goes_on
+    def _fail(self, batch: Batch, error: Exception, done: int) -> None:  # noqa: ARG002  # as there
+        self._session.commit(batch.seqs[-1])
 
 
 class _RecreatesCursor(Delivery):
     """Takes a lost cursor row for a queue that has not begun."""
 
-    def _work(self) -> bool:
+    def _next_batch(self) -> Batch | None:
         try:
-            return super()._work()
+            return super()._next_batch()
         except CursorLost as error:
             first = self._context.queues.first_seq
             self._context.queues.cursors.create(Cursor(error.queue, first - 1, first))
-            return super()._work()
+            return super()._next_batch()
 
 
 class _Careless(CrashGuard):
@@ -118,34 +133,34 @@ class _Careless(CrashGuard):
 class _NeverNotes(Delivery):
     """Does not count the processes that died of a message."""
 
-    def __init__(self, desk: ConsumerContext, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
-        super().__init__(desk, wake, shift, **options)
-        self._caution = _Careless(desk, self._place, shift or Shift(), afresh=options.get("afresh", False))
+    def __init__(self, context: ConsumerContext, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
+        super().__init__(context, wake, shift, **options)
+        self._guard = _Careless(context, self._session, shift or Shift(), afresh=options.get("afresh", False))
 
 
 class _BlamingParking(Parking):
     """Takes every failure for the message's own."""
 
-    def park(self, error: Exception, seq: int, limit: float) -> bool:
+    def park(self, error: Exception, seq: int, limit: float) -> None:
         self.tries += is_blameless(error)
-        return super().park(HandlerProblem(told(error)), seq, limit)
+        super().park(HandlerProblem(text_of(error)), seq, limit)
 
 
 class _BlamesOutages(Delivery):
     """Uses up the attempts of messages while what the handler needs is out of order."""
 
-    def __init__(self, desk: ConsumerContext, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
-        super().__init__(desk, wake, shift, **options)
-        self._parking = _BlamingParking(desk, self._place, self._chunk, afresh=options.get("afresh", False))
+    def __init__(self, context: ConsumerContext, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
+        super().__init__(context, wake, shift, **options)
+        self._parking = _BlamingParking(context, self._session, self._chunk, afresh=options.get("afresh", False))
 
 
 class _LetsBugsThrough(Delivery):
     """Names errors of ours only; anything else ends the whole run."""
 
-    def _recover(self, error: Exception) -> bool:
+    def _recover(self, error: Exception) -> None:
         if not isinstance(error, StreamSortError):
             raise error
-        return super()._recover(error)
+        super()._recover(error)
 
 
 class _RegistersOnce(Registration):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stream_sort.consume.batch_reader import BatchReader
 from stream_sort.consume.context import hole
 from stream_sort.consume.delivery import Delivery
 from stream_sort.errors import NotConsumed
@@ -14,8 +15,10 @@ from stream_sort.testing.simulation.variant import Variant
 from stream_sort.upkeep.trimmer import Trimmer
 
 if TYPE_CHECKING:
-    from stream_sort.model.consumption import Checkpoint
+    from stream_sort.consume.context import ConsumerContext
+    from stream_sort.model.consumption import Checkpoint, Wake
     from stream_sort.model.message import Message
+    from stream_sort.model.precaution import Shift
     from stream_sort.model.records import Cursor
     from stream_sort.ports import Clock, Stores
     from stream_sort.release.position_cache import Hint
@@ -72,12 +75,21 @@ class _TakesBackBlindly(Sorter):
         )
 
 
-class _FalseAlarm(Delivery):
+class _HastyReader(BatchReader):
     """Calls a range missing, and says so, without looking whether another run got on meanwhile."""
 
     def _check_hole(self, row: Checkpoint, missing: range) -> None:
-        self.served.error = hole(row.queue, missing, self._context.queues.cursors.get(row.queue))
-        raise self.served.error
+        error = hole(row.queue, missing, self._context.queues.cursors.get(row.queue))
+        self._session.served.error = error
+        raise error
+
+
+class _FalseAlarm(Delivery):
+    """Has such a reader."""
+
+    def __init__(self, context: ConsumerContext, wake: Wake, shift: Shift | None = None, **options: bool) -> None:
+        super().__init__(context, wake, shift, **options)
+        self._reader = _HastyReader(context, self._session, self._chunk, wake.position)
 
 
 def _trimming(trimmer: type[Trimmer]) -> type[Sorter]:
