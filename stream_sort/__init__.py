@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from stream_sort.model.withdrawal import Withdrawal
     from stream_sort.ordered_consumer import OrderedConsumer
     from stream_sort.stream_sorter import StreamSorter
-    from stream_sort.upkeep.sweeper import Sweep, Sweeper
+    from stream_sort.upkeep.sweep import Sweep
+    from stream_sort.upkeep.sweeper import Sweeper
 
 __version__ = "0.1.0"
 
@@ -150,7 +151,7 @@ _HOMES = {
     "Withdrawal": "model.withdrawal",
     "GapEvent": "model.gaps",
     "GapPolicy": "model.policy",
-    "Sweep": "upkeep.sweeper",
+    "Sweep": "upkeep.sweep",
     "Sweeper": "upkeep.sweeper",
 }
 

@@ -99,7 +99,7 @@ class OrderedConsumer(Consumer):
 
     @classmethod
     def from_env(cls, handler: Handler | None = None, *, sorter: Sorter | None = None) -> Self:
-        """The consumer that the STREAM_SORT_* variables describe."""
+        """Return the consumer that the STREAM_SORT_* variables describe."""
         given = ConsumerSettings.from_env()
         return cls(
             given.consumer,

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from stream_sort.errors import StreamSortError
     from stream_sort.model.gaps import GapEvent
     from stream_sort.upkeep.lag_watch import LagWatch
-    from stream_sort.upkeep.sweeper import Sweep, Sweeper
+    from stream_sort.upkeep.sweep import Sweep
+    from stream_sort.upkeep.sweeper import Sweeper
 
 # So many gaps of one queue have a line of their own in the log of one sweep.
 GAPS_LOGGED = 10

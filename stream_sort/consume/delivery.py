@@ -31,7 +31,7 @@ from stream_sort.model.attempts import is_blameless
 from stream_sort.model.batch import Batch
 from stream_sort.model.chunks import ChunkSize
 from stream_sort.model.consumption import Outcome, Served
-from stream_sort.model.precaution import Shift, ended, is_in_hand
+from stream_sort.model.crash_guard import Shift, ended, is_in_hand
 from stream_sort.ports.time_limit import time_limit
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Delivery:
 
     @property
     def served(self) -> Served:
-        """What came of it."""
+        """Return what came of it so far."""
         return self._session.served
 
     @property

@@ -27,7 +27,7 @@ class HandlerAnswer:
 
 
 def check_handler(handler: object) -> Handler:
-    """A function that can be called with a batch, and then has done something."""
+    """Return a handler if it can be called with a batch, and then has done something; else raise SettingsError."""
     called = handler if inspect.isroutine(handler) else getattr(handler, "__call__", None)  # noqa: B004  # its method
     if not callable(handler):
         raise SettingsError(f"handler is {shown(handler)}; it must be a function that takes a batch")
@@ -39,7 +39,7 @@ def check_handler(handler: object) -> Handler:
 
 
 def _takes_one(handler: Callable[..., Any]) -> bool:
-    """Whether it can be called with one argument, as far as anybody can tell."""
+    """Return True if it can be called with one argument, as far as anybody can tell."""
     try:
         signature = inspect.signature(handler)
     except (ValueError, TypeError):
@@ -52,7 +52,7 @@ def _takes_one(handler: Callable[..., Any]) -> bool:
 
 
 def no_handler(batch: Batch) -> None:
-    """Stands where no handler was given."""
+    """Take the place of a handler that was not given."""
     raise SettingsError(f"no handler was given for the messages of queue {batch.queue!r}")
 
 
@@ -99,7 +99,7 @@ def _called(handler: Handler, batch: Batch) -> HandlerAnswer:
 
 
 def _is_cancelled(error: BaseException) -> bool:
-    """Whether a task was cancelled. Who raises that has loaded asyncio; nobody else has to."""
+    """Return True if a task was cancelled. Who raises that has loaded asyncio; nobody else has to."""
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and isinstance(error, asyncio.CancelledError)
 

@@ -71,7 +71,7 @@ class Registration:
             self._introduced.add(name)
 
     def start_of(self, name: str) -> str | None:
-        """The start that counts for a consumer, or will when it comes back; None if it never was registered."""
+        """Return the start that counts for a consumer, or will when it comes back; None if it never was registered."""
         if name in self._known:
             return self._known[name].start
         found = self._subscriptions.readable_consumers()
@@ -119,7 +119,7 @@ class Registration:
         return [queue for queue in queues if queue not in found.rows and queue not in found.damaged]
 
     def _set_checkpoint(self, there: Subscription, queue: str) -> None:
-        """A queue that has not begun is a new one, and may yet be opened elsewhere.
+        """Set the first checkpoint of a queue that has begun: one that has not is new, and may yet be opened elsewhere.
 
         So is one without a checkpoint once the consumer is ready, which somebody else may make it at any moment.
         """

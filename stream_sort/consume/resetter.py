@@ -36,7 +36,7 @@ class ResetTarget:
 
     @classmethod
     def of(cls, to: str | int | None, by: int | None, time: float | None = None) -> ResetTarget:
-        """A usable target: one of the three."""
+        """Return a usable target: one of the three."""
         if [to, by, time].count(None) != 2:  # noqa: PLR2004  # all but one
             raise InvalidInput(
                 "a reset goes to 'earliest', 'latest' or a seq, by a number of messages, to a time or by a duration: "
@@ -53,7 +53,7 @@ class ResetTarget:
             raise InvalidInput(problem) from None
 
     def checkpoint(self, old: int, cursor: Cursor, arrivals: Arrivals) -> int:
-        """The checkpoint to set; never before what there is to read, nor beyond what is released."""
+        """Return the checkpoint to set; never before what there is to read, nor beyond what is released."""
         if self.by is not None:
             wanted = old + self.by
         elif self.time is not None:
@@ -76,7 +76,7 @@ class Resetter:
     def plan(
         self, consumer: Subscription, target: ResetTarget, queues: Iterable[str] | None
     ) -> Iterator[tuple[Reset, Checkpoint | None]]:
-        """What there is to change, with the rows as they stand; all queues that have begun, or those that are named."""
+        """Return what there is to change, with the rows as they stand, in all queues that have begun or those named."""
         for rows in self._named(queues) if queues is not None else self._pages():
             begun = [row for row in rows if row.position >= row.first_seq]
             names = [row.queue for row in begun]
@@ -112,7 +112,7 @@ class Resetter:
         return done
 
     def _apply(self, planned: Reset, there: Checkpoint | None) -> Reset:
-        """What is parked is so no longer, and is tried anew when its turn comes."""
+        """Set one checkpoint. What is parked is so no longer, and is tried anew when its turn comes."""
         new = self._set(planned, there)
         if new is None:
             return replace(planned, outcome="overtaken")
@@ -130,7 +130,7 @@ class Resetter:
         return new if done.put(new) else None
 
     def _above_the_floor(self, planned: Reset, new: Checkpoint) -> int:
-        """Where a trim came first, begin behind it. One that sets its floor after this look sees the checkpoint.
+        """Begin behind a trim that came first. One that sets its floor after this look sees the checkpoint.
 
         Whoever writes in between may still stand below it, parked there; or is past it, and began behind it, too.
         """
@@ -166,7 +166,7 @@ class Resetter:
 
 
 def _is_active(there: Checkpoint | None, now: float) -> bool:
-    """Whether somebody is at work on a queue; nobody is on one that is not tried again by itself."""
+    """Return True if somebody is at work on a queue; nobody is on one that is not tried again by itself."""
     if there is None or there.committed_at is None or there.run.startswith(RUN_PREFIX):
         return False
     if there.parked is not None and there.parked.next_try is None:
@@ -175,7 +175,7 @@ def _is_active(there: Checkpoint | None, now: float) -> bool:
 
 
 def time_of(to_time: object, by_duration: object, now: float) -> float | None:
-    """A time in seconds since the epoch, given as it is or as so long ago; None if neither is. InvalidInput."""
+    """Return a time in seconds since the epoch, given as it is or as so long ago; None if neither is given."""
     if to_time is not None and by_duration is not None:
         raise InvalidInput("a reset goes to a time or by a duration: give one of them")
     if by_duration is not None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import CheckpointConflict, CursorLost, StoreUnavailable
 from stream_sort.model.consumption import Checkpoint, Commit, Outcome, Served, first_checkpoint
+from stream_sort.model.crash_guard import is_crash_guard
 from stream_sort.model.message import MIN_SEQ
-from stream_sort.model.precaution import is_precaution
 from stream_sort.ports.time_limit import time_limit
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class Session:
         parked = self.standing_row().parked
         if parked is None or self._forced:
             return False
-        # Nobody is sent for when a precaution ends: it holds to the last moment.
-        early = 0.0 if is_precaution(parked) else EARLY
+        # Nobody is sent for when a crash guard ends: it holds to the last moment.
+        early = 0.0 if is_crash_guard(parked) else EARLY
         is_early = parked.next_try is None or self._context.clock() + early < parked.next_try
         if is_early:
             self.end(Outcome.WAITING)

@@ -23,8 +23,8 @@ from stream_sort.errors import (
 from stream_sort.model.attempts import is_blameless, text_of
 from stream_sort.model.batch import Batch
 from stream_sort.model.consumption import DeadLetter
+from stream_sort.model.crash_guard import last_error, under_way
 from stream_sort.model.message import check_queue, is_text
-from stream_sort.model.precaution import last_error, under_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

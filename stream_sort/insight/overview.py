@@ -16,7 +16,7 @@ from stream_sort.insight.doubts import HOPELESS, ask_each, settle_doubts
 from stream_sort.insight.rows import Choice, chosen_rows
 from stream_sort.insight.wording import counted
 from stream_sort.model.consumption import first_checkpoint
-from stream_sort.model.precaution import is_trouble
+from stream_sort.model.crash_guard import is_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -69,7 +69,7 @@ class Transaction:
 
 
 def taken_from(transaction: Transaction) -> tuple[Effect, ...]:
-    """What a handler left in its transaction; HandlerProblem if there is anything but effects."""
+    """Return what a handler left in its transaction; HandlerProblem if there is anything but effects."""
     effects = transaction.effects
     if not isinstance(effects, list) or not all(isinstance(effect, Effect) for effect in effects):
         raise HandlerProblem(f"transaction: only put, update, delete and condition add effects, not {shown(effects)}")

@@ -135,7 +135,7 @@ class Commit:
     checkpoint: Checkpoint | None
 
     def put(self, new: Checkpoint) -> bool:
-        """Whether `new` is in its place: a write whose reply was lost, and that was sent again, lost to itself."""
+        """Return True if `new` is in its place: a write that was sent again after a lost reply lost to itself."""
         return self.won or (self.checkpoint is not None and self.checkpoint.is_write_of(new))
 
 
@@ -280,14 +280,14 @@ class Served:
 
 
 def check_consumer(name: object) -> str:
-    """A usable consumer name."""
+    """Return a usable consumer name."""
     if not isinstance(name, str) or not CONSUMER_NAME.fullmatch(name):
         raise SettingsError(f"consumer {shown(name)}: a name has 1 to 64 letters, digits and any of _ . -")
     return name
 
 
 def check_start(start: object) -> str:
-    """Where a consumer starts, as text: "earliest", "latest" or a seq."""
+    """Return where a consumer starts, as text: "earliest", "latest" or a seq."""
     if isinstance(start, str) and start in {EARLIEST, LATEST}:
         return start
     is_number = isinstance(start, int) and not isinstance(start, bool)
@@ -299,5 +299,5 @@ def check_start(start: object) -> str:
 
 
 def first_checkpoint(start: str, cursor: Cursor) -> int:
-    """The checkpoint of a consumer that comes to a queue for the first time."""
+    """Return the checkpoint of a consumer that comes to a queue for the first time."""
     return cursor.start if start in {EARLIEST, LATEST} else max(int(start) - 1, cursor.start)

@@ -20,7 +20,7 @@ def _none() -> int:
 
 
 def _nothing(name: str) -> None:
-    """The first call says so."""
+    """Check nothing: the first call raises."""
 
 
 @dataclass(frozen=True, slots=True)

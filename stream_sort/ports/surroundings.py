@@ -12,7 +12,7 @@ class Clock(Protocol):
     """The time, in seconds since the epoch; a parameter, so that tests can move it."""
 
     def __call__(self) -> float:
-        """Tell the time now."""
+        """Return the time now."""
 
 
 class Waker(Protocol):

@@ -142,7 +142,7 @@ class LagFinder:
         view.read += [(row, there.rows.get(row.queue)) for row in rows if row.queue not in there.damaged]
 
     def _conclude(self, view: _View) -> None:
-        """Note the lags of one consumer; those it had before if they cannot be told, as for a start that is none."""
+        """Note the lags of one consumer; those it had before if they are not known, as for a start that is none."""
         self.compared[view.consumer.name] = view.asked
         try:
             self.lags += self._compare(view)
@@ -158,7 +158,7 @@ class LagFinder:
         """Return the lags of one consumer, and note which of them are due."""
         name, now = view.consumer.name, self._look.now
         runs = view.is_running(now)
-        # One that cannot be read is looked at again at every look, and told of, until it can be.
+        # One that cannot be read is looked at again at every look, and reported, until it can be.
         kept = dict.fromkeys((*view.damaged, *self._look.rows.damaged, *(view.old if view.failed else ())))
         lags = []
         for row, there in view.read:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stream_sort.errors import StoreMisconfigured, StoreUnavailable, StreamSortError, named_error
 from stream_sort.model.activity import HOUR, hour_of
 from stream_sort.model.attempts import TRIES_IN_PLACE
-from stream_sort.model.precaution import is_precaution
+from stream_sort.model.crash_guard import is_crash_guard
 from stream_sort.model.watch import MOST_LAGS, WatchState
 from stream_sort.upkeep.activity_reader import ROWS_A_LOOK, ActivityReader
 from stream_sort.upkeep.lag_finder import MOST_COMPARED, PATIENCE, LagFinder, LagLook, Watched
@@ -55,7 +55,7 @@ class _Pending:
 
 
 class LagWatch:
-    """Tells a sweep which queues to nudge, and remembers what it saw once they were.
+    """Finds the queues that a sweep is to nudge, and remembers what it saw once they were.
 
     A look compares every queue that was active since the last one, every queue that lagged then, whether it moved or
     not, and some of all others. So each lag is known from its first look on until it is gone, and its maximum is true.
@@ -176,13 +176,13 @@ class LagWatch:
         return LagLook(now, before, rows, recent), replace(rows.watch, since=done, consumers=names, dropped=dropped)
 
     def _tell(self, after: WatchState) -> None:
-        """Tell of lags that are not remembered: until none is left, the longest of them counts."""
+        """Report lags that are not remembered: until none is left, the longest of them counts."""
         self.watched.forgotten, self.watched.dropped = after.forgotten, after.dropped
         for consumer, one in after.dropped.items():
             self.watched.lag[consumer] = max(one.messages, self.watched.lag[consumer])
 
     def _parked(self, consumer: str, now: float) -> dict[str, Parked]:
-        """Parked queues; those that may yet get on by themselves are not counted. None where they cannot be listed."""
+        """Return parked queues, none if they cannot be listed; those that may get on by themselves are not counted."""
         try:
             return self._list_parked(consumer, now)
         except Exception as error:  # noqa: BLE001  # a bug of ours included: the others are woken all the same
@@ -202,7 +202,7 @@ class LagWatch:
 
 
 def _overdue(look: LagLook, parked: dict[str, Parked], compared: set[str]) -> Iterable[str]:
-    """Parked queues that are not compared: nudged when their time has come, and then once an hour."""
+    """Name parked queues that are not compared: nudged when their time has come, and then once an hour."""
     now = look.now
     until = min(now, now - HOUR if look.before.overdue_until is None else look.before.overdue_until)
     for one in parked.values():
@@ -213,15 +213,15 @@ def _overdue(look: LagLook, parked: dict[str, Parked], compared: set[str]) -> It
 
 
 def _some(parked: dict[str, dict[str, Parked]]) -> set[str]:
-    """The first parked queues of each consumer, those that are tried next."""
+    """Return the first parked queues of each consumer, those that are tried next."""
     return {queue for queues in parked.values() for queue in islice(queues, MOST_LAGS)}
 
 
 def _is_stuck(parked: Parked, now: float) -> bool:
-    """Whether a retry has failed, or none will come; not while the first is still due, or its run may be alive.
+    """Return True if a retry has failed, or none will come; not while the first is still due, or its run may be alive.
 
     What is no message's fault uses up no attempt: it counts once it has lasted for a while.
     """
     if parked.next_try is None or parked.attempts > TRIES_IN_PLACE or parked.damaged:
         return True
-    return parked.next_try <= now if is_precaution(parked) else now - parked.since >= PATIENCE
+    return parked.next_try <= now if is_crash_guard(parked) else now - parked.since >= PATIENCE

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
-from stream_sort.model.gaps import Gap, GapEvent, GapEventKind, length, rest_of, runs_of
+from stream_sort.model.gaps import Gap, GapEvent, GapEventKind, length, runs_of
 from stream_sort.model.records import Tombstones
-from stream_sort.model.slots import expand
-from stream_sort.release.gap_age import PAGE, GapWalk, measured_on
+from stream_sort.release.gap_age import GapWalk, measured_on
+from stream_sort.upkeep.gap_notes import REASON, GapNotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from stream_sort.model.outcomes import Advance
     from stream_sort.model.policy import GapPolicy
     from stream_sort.model.records import Cursor
-    from stream_sort.model.slots import Entry
     from stream_sort.release.advancer import Reach
     from stream_sort.release.queues import Queues
 
@@ -30,13 +29,9 @@ TOMBSTONES_AT_ONCE = 125
 BATCH = 500
 # An advance of the usual length is not stopped for want of time: only a long backlog is left to the next sweep.
 STEPS_AT_LEAST = 5
-# How the reason of a tombstone begins that a policy put.
-REASON = "gap policy: "
 # Each walk gives up something, or finds the queue changed, and is followed by an advance; what comes in meanwhile is
 # left to the next sweep.
 MAX_WALKS = 1_000
-# How many pages of a gap that is gone are read for what a policy gave up of it: one that a sweep may give up fits in.
-MOST_PAGES = 10
 
 
 @dataclass(slots=True)
@@ -61,9 +56,8 @@ class Visited:
 class QueueVisit:
     """One visit to one queue. Stopped anywhere, it leaves a state from which the next one goes on.
 
-    One that failed or was not complete may be run again: what it did before stays told, and is told once. What a visit
-    that died gave up of the gap that was noted is told by the next one, as the slots show it: told twice rather than
-    not at all.
+    One that failed or was not complete may be run again: what it did before is reported once. What a visit that died
+    gave up of the gap that was noted is reported by the next one, as the slots show it: twice rather than not at all.
     """
 
     def __init__(self, queues: Queues, queue: str, now: float, max_gap: int) -> None:
@@ -73,13 +67,10 @@ class QueueVisit:
         self.queue = queue
         self._now = now
         self._max_gap = max_gap
-        # Gaps that were being filled when an earlier run failed: it is not known which of them are.
-        self._tried: list[Gap] = []
-        # A gap that was being noted, or forgotten (None), when an earlier run failed, and what is to be told if it is.
-        self._noting: tuple[Gap | None, list[GapEvent]] | None = None
         self._is_short: Callable[[], bool] = lambda: False
         self._steps_left = math.inf
         self.done = Visited()
+        self._notes = GapNotes(queues, queue, now, max_gap, self.done.events)
 
     def run(self, is_short: Callable[[], bool], steps: float = math.inf) -> None:
         """Do what is due, in about so many steps; `is_short` tells when there is no time left for more.
@@ -87,13 +78,12 @@ class QueueVisit:
         A step is a move of the cursor, or some tombstones. Those that were begun together are put together: they
         release nothing before the lowest of them stands.
         """
-        self._is_short, self._steps_left = is_short, steps
+        self._is_short = self._notes.is_short = is_short
+        self._steps_left = steps
         self.done.age, self.done.error, self.done.complete = None, None, True
-        self._tell_tried()
+        self._notes.report_tried()
         reach = self._advance()
-        if self._noting is not None and self._noting[0] == reach.cursor.gap:
-            self.done.events += self._noting[1]
-        self._noting = None
+        self._notes.report_noting(reach.cursor.gap)
         gave_up = False
         for _ in range(MAX_WALKS):
             if not reach.complete:
@@ -110,7 +100,7 @@ class QueueVisit:
     def _see_to(self, reach: Reach, *, gave_up: bool) -> bool:
         """Do what is due where a queue stands; False if it is to be looked at again.
 
-        That is after gaps were given up, until the note is gone of those that were: the next sweep would tell them.
+        That is after gaps were given up, until the note is gone of those that were: the next sweep would report them.
         """
         self.done.age = None
         cursor = reach.cursor
@@ -118,7 +108,7 @@ class QueueVisit:
             return self._leave(cursor, gave_up=gave_up) or self._is_short()
         policy = self._policy(cursor)
         known = self._known(cursor, range(cursor.position + 1, reach.beyond))
-        if known is not None and (self._is_too_long(known) or not self._is_due(known, policy)):
+        if known is not None and (self._notes.is_too_long(known) or not self._is_due(known, policy)):
             left: Gap | None = known
         else:
             walk = self._walk(replace(cursor, gap=known or cursor.gap), policy)
@@ -167,10 +157,10 @@ class QueueVisit:
         chunk = tuple(islice(seqs, 1))
         try:
             while chunk:
-                self._tried = _within(gaps, chunk)
+                self._notes.tried = _within(gaps, chunk)
                 tombstones = Tombstones(self.queue, chunk, reason, cursor.position)
                 filled.update(self._items.skip(tombstones, self._queues.clock()))
-                self._tried = []
+                self._notes.tried = []
                 self._steps_left -= 1
                 chunk = tuple(islice(seqs, TOMBSTONES_AT_ONCE))
                 if chunk and not (filled and self._is_unchanged(cursor)):
@@ -181,37 +171,13 @@ class QueueVisit:
             for gap in gaps:
                 # What came in at the last moment is not given up.
                 for given_up in runs_of(seq for seq in gap.seqs if seq in filled):
-                    self._tell(GapEventKind.GIVEN_UP, replace(gap, seqs=given_up))
+                    self._notes.report(GapEventKind.GIVEN_UP, replace(gap, seqs=given_up))
         return True
 
     def _is_unchanged(self, cursor: Cursor) -> bool:
         """Return True if nothing was withdrawn since a row was read."""
         row = self._cursors.get(self.queue)
         return row is not None and row.withdrawals == cursor.withdrawals
-
-    def _tell_tried(self) -> None:
-        """Tell of what an earlier run filled before it failed; what is left of a gap is told when it is filled."""
-        self.done.events += [event for gap in self._tried for event in self._given_up(gap)]
-        self._tried = []
-
-    def _given_up(self, gap: Gap) -> list[GapEvent]:
-        """Return the seqs of a gap that a policy gave up, as their slots show."""
-        return [self._event(GapEventKind.GIVEN_UP, replace(gap, seqs=seqs)) for seqs in runs_of(self._filled(gap))]
-
-    def _filled(self, gap: Gap, most_pages: float = math.inf) -> Iterator[int]:
-        entries = self._entries(gap.seqs, most_pages)
-        return (entry.seq for entry in entries if (entry.skipped or "").startswith(REASON))
-
-    def _entries(self, seqs: range, most_pages: float) -> Iterator[Entry]:
-        """Read what fills some seqs, so many pages at most; where that is not all of them, only while there is time."""
-        after, more, pages = seqs.start - 1, True, count()
-        while more and after < seqs.stop - 1:
-            if next(pages) >= most_pages or (most_pages < math.inf and self._is_short()):
-                return
-            page = self._items.arrivals(self.queue, after, min(PAGE, seqs.stop - 1 - after))
-            yield from expand(page.slots, through=seqs.stop - 1)
-            after = page.slots[-1].last if page.slots else after
-            more = page.more
 
     def _wait(self, cursor: Cursor, policy: GapPolicy, gap: Gap | None) -> bool:
         """Count a queue that waits, and note its gap unless it is noted; without a message beyond it nobody waits.
@@ -220,55 +186,24 @@ class QueueVisit:
         """
         before = cursor.gap
         if gap is None:
-            return before is None or self._forget(cursor)
-        self.done.age = self._age(gap)
-        is_noted = self._note(cursor, replace(gap, stray=self._stray_behind(gap, before)))
-        if self._is_too_long(gap) and self._is_due(gap, policy):
-            self._tell(GapEventKind.TOO_LONG, gap)
+            return before is None or self._notes.forget(cursor)
+        self.done.age = self._notes.age(gap)
+        is_noted = self._notes.note(cursor, replace(gap, stray=self._stray_behind(gap, before)))
+        if self._notes.is_too_long(gap) and self._is_due(gap, policy):
+            self._notes.report(GapEventKind.TOO_LONG, gap)
         return is_noted
-
-    def _note(self, cursor: Cursor, gap: Gap) -> bool:
-        """Note a gap unless it is noted, and tell what is new about it."""
-        before = cursor.gap
-        if gap == before:
-            return True
-        is_other = before is None or not self._is_same(gap, before)
-        events = self._closed(before, cursor) if is_other else []
-        if before is None or (is_other and before.stray != gap.seqs.stop):
-            events.append(self._event(GapEventKind.FOUND, gap))
-        return self._change_note(gap, events, lambda: self._cursors.note_gap(cursor, gap))
-
-    def _forget(self, cursor: Cursor) -> bool:
-        """Forget the gap that is noted, and tell what became of it."""
-        closed = self._closed(cursor.gap, cursor)
-        return self._change_note(None, closed, lambda: self._cursors.note_gap(cursor, None))
-
-    def _change_note(self, gap: Gap | None, events: list[GapEvent], write: Callable[[], bool]) -> bool:
-        """Write what gap is noted, and tell the events if it is; if there is no answer, the next run does."""
-        self._noting = gap, events
-        is_written = write()
-        if is_written:
-            self.done.events += events
-        self._noting = None
-        return is_written
 
     def _is_too_long(self, gap: Gap) -> bool:
         return length(gap.seqs) > self._max_gap
 
     def _stray_behind(self, gap: Gap, before: Gap | None) -> int | None:
         """Return what stands behind a gap too long that was found before, if it lies beyond this gap still."""
-        if before is None or before.withdrawals != gap.withdrawals or self._is_too_long(gap):
+        if before is None or before.withdrawals != gap.withdrawals or self._notes.is_too_long(gap):
             return None
         return self._end_of_long(before) or before.stray
 
     def _end_of_long(self, gap: Gap | None) -> int | None:
-        return gap.seqs.stop if gap is not None and self._is_too_long(gap) else None
-
-    def _is_same(self, gap: Gap, noted: Gap) -> bool:
-        """Return True if a gap is what is left of the noted one; a gap too long is known by its end."""
-        if self._is_too_long(gap) or self._is_too_long(noted):
-            return gap.seqs.stop == noted.seqs.stop
-        return noted.holds(gap)
+        return gap.seqs.stop if gap is not None and self._notes.is_too_long(gap) else None
 
     def _leave(self, cursor: Cursor, *, gave_up: bool) -> bool:
         """Nothing waits any more: take the mark away, or leave that to the next sweep if gaps were just given up.
@@ -278,7 +213,7 @@ class QueueVisit:
         if not gave_up:
             self._clear(cursor)
             return True
-        return cursor.gap is None or self._forget(cursor)
+        return cursor.gap is None or self._notes.forget(cursor)
 
     def _clear(self, cursor: Cursor) -> None:
         """Put the mark in doubt, look once more, and only then take it away.
@@ -293,14 +228,13 @@ class QueueVisit:
             if not reach.complete:
                 self._stop_short(reach.cursor)
             if reach.beyond is None and not reach.cursor.is_marked:
-                closed = self._closed(reach.cursor.gap, reach.cursor)
-                self._change_note(None, closed, lambda: self._cursors.set_waiting(reach.cursor, None))
+                self._notes.forget(reach.cursor, lambda: self._cursors.set_waiting(reach.cursor, None))
 
     def _stop_short(self, cursor: Cursor) -> None:
         """Leave the rest for later; the queue has waited as long as was noted, if it was."""
         noted, self.done.complete = cursor.gap, False
         is_there = noted is not None and noted.withdrawals == cursor.withdrawals and cursor.position + 1 in noted.seqs
-        self.done.age = self._age(noted) if noted is not None and is_there else 0.0
+        self.done.age = self._notes.age(noted) if noted is not None and is_there else 0.0
 
     def _advance(self) -> Reach:
         steps = count()
@@ -318,43 +252,8 @@ class QueueVisit:
         """Return True if it is the turn of others, or there is no time left."""
         return self._steps_left <= 0 or self._is_short()
 
-    def _closed(self, before: Gap | None, cursor: Cursor) -> list[GapEvent]:
-        """Return what became of a gap that an earlier sweep noted; nothing if it is still there, or all of it is told.
-
-        It is gone if the queue moved over it, or if what waited beyond it was withdrawn. What a policy gave up of it is
-        not closed: the slots show that, also where an earlier sweep filled them and did not live to tell. The note does
-        not: the gap may be older than was seen when it was noted, and the policy of then may be another one now. Slots
-        for which there is no time, or that are too many, are told as closed: no sweep is to repeat a look that is long.
-        """
-        if before is None:
-            return []
-        if before.seqs.stop > cursor.position + 1 and before.withdrawals == cursor.withdrawals:
-            return []
-        given_up = [event.seqs for event in self.done.events if event.kind is GapEventKind.GIVEN_UP]
-        told = {seq for seqs in given_up for seq in seqs if seq in before.seqs}
-        is_all_told = len(told) == length(before.seqs)
-        filled = set() if is_all_told or self._always_waited(cursor) else set(self._filled(before, MOST_PAGES))
-        runs = {
-            GapEventKind.GIVEN_UP: runs_of(sorted(filled - told)),
-            GapEventKind.CLOSED: rest_of(before.seqs, runs_of(sorted(filled | told))),
-        }
-        return [self._event(kind, replace(before, seqs=seqs)) for kind, some in runs.items() for seqs in some]
-
-    def _tell(self, kind: GapEventKind, gap: Gap) -> None:
-        self.done.events.append(self._event(kind, gap))
-
-    def _event(self, kind: GapEventKind, gap: Gap) -> GapEvent:
-        return GapEvent(kind, self.queue, gap.seqs, self._age(gap))
-
-    def _age(self, gap: Gap) -> float:
-        return max(0.0, self._now - gap.since)
-
     def _policy(self, cursor: Cursor) -> GapPolicy:
         return self._queues.policy(cursor)
-
-    def _always_waited(self, cursor: Cursor) -> bool:
-        """Return True for a queue that never had a policy of its own, if others wait: no sweep gives anything up."""
-        return cursor.policy is None and self._queues.gap_policy.skip_after is None
 
     def _is_due(self, gap: Gap, policy: GapPolicy) -> bool:
         return policy.skip_after is not None and self._now - gap.since >= policy.skip_after

@@ -62,7 +62,7 @@ class Recoverer:
         return Recovery(queue, row.position, row.first_seq, row.floor, now, queues.gap_policy)
 
     def row(self, queue: str, position: int | None = None) -> Cursor:
-        """The row to put back: at the furthest checkpoint there is, or at `position`.
+        """Return the row to put back: at the furthest checkpoint there is, or at `position`.
 
         InvalidInput if there is a row, or nothing tells where the queue was; MissingItems if what a consumer still has
         to get is not stored.
@@ -114,7 +114,7 @@ class Recoverer:
             )
 
     def _consumers(self, queue: str) -> tuple[dict[str, int], dict[str, int]]:
-        """How far each is that has begun here, and from where those would read that have not."""
+        """Return how far each is that has begun here, and from where those would read that have not."""
         known = [] if self.control is None else self.control.subscriptions.consumers()
         found = [
             (one, self.control.checkpoints.standing(one.name, queue).checkpoint)
@@ -126,7 +126,7 @@ class Recoverer:
         return done, {one.name: MIN_SEQ if one.start in {EARLIEST, LATEST} else int(one.start) for one in rest}
 
     def _beginning(self, queue: str, stored: _Stored) -> int:
-        """Where a queue stood before anything was released, if it surely starts where queues do and is not trimmed.
+        """Return where a queue stood before anything was released, if it surely starts where queues do, untrimmed.
 
         Its first is stored then, its writers found no position before that, and there is no hole: nobody can tell one
         that a trim made, which may have kept some slots, or died, from a gap.
@@ -143,7 +143,7 @@ class Recoverer:
         )
 
     def _was_not_trimmed(self, queue: str, before: int) -> bool:
-        """Whether slots are filled before a hole that a trim would have emptied: all but those with late messages."""
+        """Return True if slots are filled before a hole that a trim would have emptied, late messages left out."""
         after, more = MIN_SEQ - 1, True
         while more and after < before - 1:
             page = self.queues.items.page(queue, after, before - 1, PAGE)
@@ -178,7 +178,7 @@ class _Stored:
         return self.runs[0].start
 
     def is_unbegun_at(self, at: int, usual: int) -> bool:
-        """Whether a queue of which nothing was released may stand there: all writers found it there.
+        """Return True if a queue of which nothing was released may stand there: all writers found it there.
 
         Or some found it at the usual start, and then it was opened there.
         """
@@ -186,14 +186,14 @@ class _Stored:
         return at in found and found - {at} <= {usual}
 
     def unbegun(self, usual: int) -> int | None:
-        """Where it stood if nothing was released; None if something was."""
+        """Return where it stood if nothing was released; None if something was."""
         return next(
             (at for at in (self.lowest_seen, self.highest_seen) if at < self.lowest and self.is_unbegun_at(at, usual)),
             None,
         )
 
     def run_to(self, at: int) -> tuple[int, int | None]:
-        """The first seq of the hole before the run that leads to `at`, and of that run: `at + 1` if all is trimmed.
+        """Return the first seq of the hole before the run that leads to `at`, and of that run, `at + 1` if all is gone.
 
         None if no run does.
         """
@@ -214,10 +214,10 @@ _AHEAD = (
 def _no_position(unbegun: int | None, *, is_done: bool) -> str:
     if is_done:
         return f"a consumer has done all through there, and the slot of a position never goes; {_AHEAD}"
-    told = "the slot of a position never goes; give a seq that is stored, and was surely released"
+    advice = "the slot of a position never goes; give a seq that is stored, and was surely released"
     if unbegun is None:
-        return told
-    return f"{told}, or {unbegun} if nothing ever was: the queue may be opened then where it starts"
+        return advice
+    return f"{advice}, or {unbegun} if nothing ever was: the queue may be opened then where it starts"
 
 
 def _wanted(consumer: str) -> str:
@@ -229,7 +229,7 @@ def _wanted(consumer: str) -> str:
 
 
 def _perhaps_trimmed(others: dict[str, int]) -> str:
-    """What to do where a trim may have died in the midst, and whoever has not begun would want what it emptied."""
+    """Say what to do where a trim may have died in the midst, and who has not begun would want what it emptied."""
     if not others:
         return "nobody tells whether that was trimmed; give a position before it, then skip what is gone for good"
     names = ", ".join(map(repr, sorted(others)))

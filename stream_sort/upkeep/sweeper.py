@@ -4,95 +4,32 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stream_sort.errors import InvalidInput, StoreMisconfigured, StoreUnavailable, StreamSortError, named_error, shown
+from stream_sort.errors import InvalidInput, shown
 from stream_sort.model.gaps import GapEvent, GapEventKind
 from stream_sort.model.message import check_seq
 from stream_sort.model.policy import MAX_GAP
 from stream_sort.model.times import is_time
 from stream_sort.release.queues import Queues
 from stream_sort.upkeep.idle_queues import IdleQueues
+from stream_sort.upkeep.nudges import Nudges, turned
 from stream_sort.upkeep.queue_visit import QueueVisit, Visited
 from stream_sort.upkeep.row_ages import RowAges, since_measured
+from stream_sort.upkeep.sweep import Sweep
 from stream_sort.upkeep.visits import AT_ONCE, FOR_COUNTING, FOR_TELLING, FOR_WAKING, Allowance, Visits, batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stream_sort.model.outcomes import Advance
     from stream_sort.model.records import QueuePage
     from stream_sort.ports import Lagging
 
 # Marks may lie ahead: by what the clock of a writer was ahead, and then so do all later ones of that queue, because no
 # two are the same and they go one way only.
 AHEAD = 100 * 366 * 86_400.0
-# The share that is left for nudges and for telling when all time for finding out who sleeps is used up.
-FOR_NUDGES = 0.3
 # The share that is left for visits, and all that follows, when listing all queues ends for want of time.
 FOR_VISITS = 0.75
-
-
-@dataclass(slots=True)
-class Sweep:
-    """What a sweep did.
-
-    `waiting` are the queues that something holds up, and `gap_ages` tells for how many seconds, 0 where that is not
-    known: those that wait at a gap, too long to be skipped or not, and marked ones that could not be looked at, or
-    for which there was no time: their ages are those that earlier sweeps noted.
-    `skipped` are gaps that were given up, `found` those at which a queue is seen waiting for the first time, `closed`
-    those found before that are there no more, `too_long` those that are due but longer than a sweep skips by itself.
-    `failed` are queues with the error that stopped the work on them: any error, a bug of ours included, stops no other
-    queue. `watch_error` kept it from finding all consumers that sleep; `callback_errors` is what `on_gap` raised.
-    Not `complete` is a sweep whose time was over; each begins at another queue, so all have their turn. Not `listed` is
-    one that could not list the queues: how many wait, and for how long, is not known then.
-    """
-
-    looked_at: int = 0
-    advanced: list[Advance] = field(default_factory=list)
-    skipped: list[GapEvent] = field(default_factory=list)
-    nudged: list[str] = field(default_factory=list)
-    waiting: list[str] = field(default_factory=list)
-    too_long: list[GapEvent] = field(default_factory=list)
-    failed: list[tuple[str, StreamSortError]] = field(default_factory=list)
-    gap_ages: dict[str, float] = field(default_factory=dict)
-    complete: bool = True
-    listed: bool = True
-    found: list[GapEvent] = field(default_factory=list)
-    closed: list[GapEvent] = field(default_factory=list)
-    watch_error: StreamSortError | None = None
-    callback_errors: list[tuple[GapEvent, Exception]] = field(default_factory=list)
-
-    @property
-    def oldest_gap(self) -> float:
-        """The age in seconds of the gap that holds a queue up longest; 0 if none does."""
-        return max(self.gap_ages.values(), default=0.0)
-
-    def take(self, queue: str, visited: Visited) -> None:
-        """Add what a visit to a queue did and saw."""
-        self.advanced += visited.advanced
-        kinds = {
-            GapEventKind.FOUND: self.found,
-            GapEventKind.CLOSED: self.closed,
-            GapEventKind.GIVEN_UP: self.skipped,
-            GapEventKind.TOO_LONG: self.too_long,
-        }
-        for event in visited.events:
-            kinds[event.kind].append(event)
-        if visited.age is not None:
-            self.waiting.append(queue)
-            self.gap_ages[queue] = visited.age
-        if visited.error is not None:
-            self.failed.append((queue, visited.error))
-        self.complete = self.complete and visited.complete
-        self.looked_at += 1
-
-    def add_failed(self, failed: Iterable[tuple[str, StreamSortError]]) -> None:
-        """Note queues that failed, each once."""
-        told = {queue for queue, _ in self.failed}
-        self.failed += [(queue, error) for queue, error in failed if queue not in told]
 
 
 class HasQueues(Protocol):
@@ -108,8 +45,8 @@ class Sweeper:
 
     `on_gap` is called with each gap that a sweep finds, sees closed or gives up, in the thread of the caller: to ask
     the source for what is missing, for example. What it raises is recorded and stops nothing. Its time is that of the
-    sweep: while it is called, no more queues are visited. What there is no time for is told by the next sweep of this
-    object.
+    sweep: while it is called, no more queues are visited. What there is no time for is reported by the next sweep of
+    this object.
     """
 
     visit = QueueVisit
@@ -131,7 +68,7 @@ class Sweeper:
         self._lagging = lagging
         self._max_gap = max_gap
         self._on_gap = on_gap
-        self._untold: deque[GapEvent] = deque()
+        self._unreported: deque[GapEvent] = deque()
         # Where the next listing of all queues begins; None: at their first.
         self._place: Any = None
 
@@ -168,9 +105,10 @@ class Sweeper:
                 on_figures(done)
         except Exception as error:  # noqa: BLE001  # the user's code
             problems.append(error)
-        self._wake(at, time, done)
+        if self._lagging is not None:
+            Nudges(self._queues, self._lagging, time, done).send(at)
         self._call_back(time, FOR_TELLING, done)
-        done.complete = done.complete and not self._untold
+        done.complete = done.complete and not self._unreported
         if problems:
             raise problems[0]
         return done
@@ -182,7 +120,7 @@ class Sweeper:
         time_left: Callable[[], float] | None = None,
         on_figures: Callable[[Sweep], object] | None = None,
     ) -> Sweep:
-        """The same over every queue with a cursor row: also frees one whose last writer died unmarked.
+        """Do the same for every queue with a cursor row: this also frees one whose last writer died unmarked.
 
         A quarter of the time is for listing them. Where it does not suffice, the next such sweep of this object goes
         on there.
@@ -213,7 +151,7 @@ class Sweeper:
         visits = self.visits(self._queues, time, now, marked=marked)
         seen: set[str] = set()
         try:
-            for batch in batches(_turned(chosen, now) if isinstance(chosen, list) else chosen):
+            for batch in batches(turned(chosen, now) if isinstance(chosen, list) else chosen):
                 with visits.once():
                     idle = self._idle(batch, now, done) if marked else set()
                 made = self._visit([queue for queue in batch if queue not in idle], visits, now, time, done)
@@ -258,7 +196,7 @@ class Sweeper:
         for visit in visits:
             done.take(visit.queue, visit.done)
             if self._on_gap is not None:
-                self._untold += (event for event in visit.done.events if event.kind is not GapEventKind.TOO_LONG)
+                self._unreported += (event for event in visit.done.events if event.kind is not GapEventKind.TOO_LONG)
         self._call_back(time, FOR_WAKING, done)
 
     def _at_once(self) -> int:
@@ -274,64 +212,10 @@ class Sweeper:
         done.waiting += ages
         done.gap_ages |= ages
 
-    def _wake(self, now: float, time: Allowance, done: Sweep) -> None:
-        """Nudge the queues of sleeping consumers; after the gaps, whose policies need no control table."""
-        try:
-            with time.keeping(FOR_NUDGES):
-                queues = list(self._lagging.lagging(now)) if self._lagging else []
-        except Exception as error:  # noqa: BLE001  # I7: what the sweep did so far is not lost for it
-            done.watch_error = named_error("(all)", error)
-            return
-        calls = time.calls(FOR_TELLING, self._queues.deadline)
-        failed: dict[str, StreamSortError] = {}
-        with calls.once():
-            self._nudge_all(_turned(queues, now), failed, time, done)
-        unavailable = [queue for queue, error in failed.items() if isinstance(error, StoreUnavailable)]
-        with calls.patiently():
-            self._nudge_all(unavailable, failed, time, done)
-        done.add_failed(failed.items())
-        with time.keeping(FOR_TELLING):
-            self._settle([*done.nudged, *(queue for queue, error in failed.items() if _is_its_own(error))], done)
-
-    def _nudge_all(self, queues: list[str], failed: dict[str, StreamSortError], time: Allowance, done: Sweep) -> None:
-        """Nudge queues while there is time, and note those that failed."""
-        for batch in batches(queues):
-            answers = self._queues.in_flight.map(lambda queue: self._nudge(queue, time), batch)
-            for queue, answer in zip(batch, answers, strict=True):
-                if isinstance(answer, StreamSortError):
-                    failed[queue] = answer
-                elif answer:
-                    failed.pop(queue, None)
-                    done.nudged.append(queue)
-            if False in answers:
-                done.complete = False
-                break
-
-    def _settle(self, queues: list[str], done: Sweep) -> None:
-        """Tell whoever named the queues which of them are done with, and note what it could not look at."""
-        try:
-            were_nudged = getattr(self._lagging, "were_nudged", None)
-            if callable(were_nudged):
-                were_nudged(tuple(queues))
-        except Exception as error:  # noqa: BLE001  # I7, as above
-            done.watch_error = named_error("(all)", error)
-        done.watch_error = done.watch_error or getattr(self._lagging, "problem", None)
-        done.add_failed(getattr(self._lagging, "damaged", ()))
-
-    def _nudge(self, queue: str, time: Allowance) -> bool | StreamSortError:
-        """Nudge a queue; False if there is no time for it."""
-        if time.is_short(FOR_TELLING):
-            return False
-        try:
-            self._queues.nudge(queue)
-        except Exception as error:  # noqa: BLE001  # I7, as above
-            return named_error(queue, error)
-        return True
-
     def _call_back(self, time: Allowance, share: float, done: Sweep) -> None:
-        """Tell of gaps until a share of the time is left."""
-        while self._on_gap is not None and self._untold and not time.is_short(share):
-            event = self._untold.popleft()
+        """Report gaps until a share of the time is left."""
+        while self._on_gap is not None and self._unreported and not time.is_short(share):
+            event = self._unreported.popleft()
             try:
                 self._on_gap(event)
             except Exception as error:  # noqa: BLE001  # the user's code
@@ -339,17 +223,12 @@ class Sweeper:
 
 
 def _names(pages: Callable[[Any], QueuePage]) -> Iterator[str]:
-    """The queues of a listing, page after page."""
+    """List queues, page after page."""
     page = pages(None)
     yield from page.queues
     while page.next is not None:
         page = pages(page.next)
         yield from page.queues
-
-
-def _is_its_own(error: StreamSortError) -> bool:
-    """Return True if a queue's own trouble keeps it from being nudged, such as a lost row: no later sweep can."""
-    return not isinstance(error, StoreUnavailable | StoreMisconfigured)
 
 
 def _listed(queues: Iterable[str]) -> tuple[list[str], Exception | None]:
@@ -360,17 +239,6 @@ def _listed(queues: Iterable[str]) -> tuple[list[str], Exception | None]:
     except Exception as error:  # noqa: BLE001  # raised when those that were listed had their turn
         return found, error
     return found, None
-
-
-def _turned(queues: list[str], now: float) -> list[str]:
-    """The same queues from another one on.
-
-    From which one is a hash of the time: sweeps come at regular times, and what goes by the time itself comes round to
-    the same few queues.
-    """
-    hashed = int.from_bytes(blake2b(repr(now).encode(), digest_size=8).digest())
-    start = hashed % len(queues) if queues else 0
-    return queues[start:] + queues[:start]
 
 
 def _check(sorter: object, lagging: object, on_gap: object) -> None:

@@ -33,14 +33,14 @@ class Trimmer:
     control: ControlStores | None
 
     def trim(self, queue: str, through: int) -> int:
-        """Delete messages up to `through`, late ones, too, but for the one at the position; returns how many seqs."""
+        """Delete messages up to `through`, late ones, too, but for the one at the position; return how many seqs."""
         row = self._row(queue, through)
         if through < row.first_seq:
             return 0
         return self._delete(row, self._raise_floor(row, through))
 
     def trim_archived(self, queue: str, after: int, through: int, *, among: Sequence[range] | None = None) -> Cleared:
-        """As `trim`, of `(after, through]`, but slots with late messages are kept: an archive may not have those.
+        """Do as `trim`, of `(after, through]`, but slots with late messages are kept: an archive may not have those.
 
         What lies below is left alone, and below the floor all the same; so is what is not `among` some seqs, in order.
         """
@@ -74,7 +74,7 @@ class Trimmer:
         return row
 
     def _raise_floor(self, row: Cursor, through: int) -> int:
-        """Set the floor if all consumers let it be; answers the last seq to delete."""
+        """Set the floor if all consumers let it be; return the last seq to delete."""
         self._check_consumers(row, through)
         position = self._set_floor(row, through)
         # Who registered before the floor was set may begin below it. Who does so from now on begins behind it.
@@ -82,7 +82,7 @@ class Trimmer:
         return min(through, position - 1)
 
     def _set_floor(self, row: Cursor, through: int) -> int:
-        """See to it that the floor is at or above `through`; answers the position."""
+        """See to it that the floor is at or above `through`; return the position."""
         move = self.cursors.set_floor(row.queue, through)
         if move is None:
             raise CursorLost(row.queue, known_position=row.position)
@@ -112,7 +112,7 @@ def _check(control: ControlStores, consumer: Subscription, row: Cursor, through:
 
 
 def _pinned(control: ControlStores, consumer: Subscription, row: Cursor, through: int) -> Checkpoint | None:
-    """The checkpoint of a consumer that had none, made in its stead where it could still make one that is too low.
+    """Return the checkpoint of a consumer that had none, made in its stead where it could make one that is too low.
 
     It may have read the row before the floor was set, and may be about to begin there: whoever makes the checkpoint
     first decides. One that starts at a seq beyond `through` needs none.

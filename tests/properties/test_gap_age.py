@@ -13,7 +13,7 @@ from stream_sort.testing.clock import MovableClock
 from tests.unit.queues import forget_arrival
 
 if TYPE_CHECKING:
-    from stream_sort.upkeep.sweeper import Sweep
+    from stream_sort.upkeep.sweep import Sweep
 
 PATIENCE = 30.0
 MAX_GAP = 6

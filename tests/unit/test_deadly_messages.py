@@ -8,12 +8,12 @@ import pytest
 
 from stream_sort import Batch, OrderedConsumer, Parked, PartlyDone
 from stream_sort.model.consumption import Wake
-from stream_sort.model.precaution import (
+from stream_sort.model.crash_guard import (
     ENDED,
     LAST_ERROR,
     LONGEST_RUN,
     UNDER_WAY,
-    is_precaution,
+    is_crash_guard,
     last_error,
     under_way,
 )
@@ -421,7 +421,7 @@ def test_a_redrive_that_kills_its_process_keeps_the_error_before(office: Office)
 
 
 def test_what_an_earlier_version_noted_before_a_try_is_known() -> None:
-    assert is_precaution(Parked("q", 0, ENDED, 1, 0.0, 1.0))
+    assert is_crash_guard(Parked("q", 0, ENDED, 1, 0.0, 1.0))
     long = under_way("x" * 1_000)
     assert (len(long), under_way(last_error(long))) == (1_000, long)
 

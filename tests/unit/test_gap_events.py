@@ -14,7 +14,7 @@ from tests.unit.test_put_many_in_time import Stopwatch
 
 if TYPE_CHECKING:
     from stream_sort.model.records import Cursor, Tombstones
-    from stream_sort.upkeep.sweeper import Sweep
+    from stream_sort.upkeep.sweep import Sweep
 
 Told = tuple[str, str, range, float]
 

@@ -18,7 +18,7 @@ from stream_sort.upkeep.lag_watch import LagWatch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.upkeep.sweeper import Sweep
+    from stream_sort.upkeep.sweep import Sweep
 
 LONG = 86_400.0
 

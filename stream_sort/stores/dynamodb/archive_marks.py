@@ -32,12 +32,12 @@ class WatermarkRow(rows.ControlRow):
 
     @property
     def mark(self) -> int:
-        """The watermark."""
+        """Return the watermark."""
         return int(self.seq)
 
     @property
     def archived(self) -> Archived:
-        """What the archive has of the queue."""
+        """Return what the archive has of the queue."""
         return Archived(self.mark, rows.whole(self.began))
 
 
@@ -114,5 +114,5 @@ def _row(wire: Wire) -> WatermarkRow:
 
 
 def _place_of(archive: str, queue: str) -> tuple[str, str]:
-    """The keys of a watermark; a consumer's name is not empty, so no checkpoint shares them."""
+    """Return the keys of a watermark; a consumer's name is not empty, so no checkpoint shares them."""
     return f"#archive#{queue}", archive

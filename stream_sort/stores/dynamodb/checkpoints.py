@@ -47,7 +47,7 @@ class CheckpointRow(rows.ControlRow):
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> CheckpointRow:
-        """The row of a checkpoint."""
+        """Return the row of a checkpoint."""
         row = cls(
             *rows.place_of(checkpoint.consumer, checkpoint.queue),
             consumer=checkpoint.consumer,
@@ -73,7 +73,7 @@ class CheckpointRow(rows.ControlRow):
         self.listed_at = rows.NEVER if self.next_try is None else self.next_try
 
     def checkpoint(self) -> Checkpoint:
-        """The checkpoint of a row."""
+        """Return the checkpoint of a row."""
         return Checkpoint(
             self.consumer,
             self.queue,
@@ -88,7 +88,7 @@ class CheckpointRow(rows.ControlRow):
         )
 
     def parked(self) -> Parked | None:
-        """Where the queue is parked."""
+        """Return where the queue is parked."""
         # pynamodb's types do not say that an attribute may be absent.
         seq: float | None = cast("float | None", self.parked_seq)
         if seq is None:

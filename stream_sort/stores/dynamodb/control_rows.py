@@ -41,37 +41,37 @@ class ControlRow(Model):
 
 
 def place_of(consumer: str, queue: str, seq: int | None = None) -> tuple[str, str]:
-    """The keys of a checkpoint, or of a dead letter; a consumer's name has no `#`, so no two queues share them."""
+    """Return the keys of a checkpoint, or of a dead letter; no two share them: a consumer's name has no `#`."""
     return f"{consumer}#{queue}", CHECKPOINT if seq is None else f"dead#{seq + SEQ_OFFSET:020d}"
 
 
 def queue_of(wire: Wire) -> str:
-    """The queue of a checkpoint or a dead letter, by its key: nothing else of a row is sure to be there."""
+    """Return the queue of a checkpoint or a dead letter, by its key: nothing else of a row is sure to be there."""
     return str(wire[tables.CONTROL_PK].get("S", "")).partition("#")[2]
 
 
 def parked_listing(consumer: str) -> str:
-    """Under what the parked queues of a consumer are listed."""
+    """Return the name under which the parked queues of a consumer are listed."""
     return f"parked#{consumer}"
 
 
 def dead_listing(consumer: str) -> str:
-    """Under what the dead letters of a consumer are listed."""
+    """Return the name under which the dead letters of a consumer are listed."""
     return f"dead#{consumer}"
 
 
 def key_of(pk: str, sk: str) -> Wire:
-    """A row's key."""
+    """Return a row's key."""
     return {tables.CONTROL_PK: {"S": pk}, tables.CONTROL_SK: {"S": sk}}
 
 
 def wire_of(row: ControlRow) -> Wire:
-    """A row as requests carry it."""
+    """Return a row as requests carry it."""
     return dict(row.serialize())
 
 
 def row_of(kind: type[Row], wire: Wire) -> Row:
-    """A row as answers carry it; attributes of a later version are let be. RowDamaged for what is no such row."""
+    """Read a row as answers carry it, without attributes of a later version; RowDamaged for what is no such row."""
     attributes = list(kind.get_attributes().values())
     known = {attribute.attr_name for attribute in attributes}
     needed = {attribute.attr_name for attribute in attributes if not attribute.null}
@@ -87,7 +87,7 @@ def row_of(kind: type[Row], wire: Wire) -> Row:
 
 
 def condition_of(condition: Condition) -> dict[str, Any]:
-    """A condition as a request carries it."""
+    """Return a condition as a request carries it."""
     names: dict[str, str] = {}
     values: dict[str, Any] = {}
     text = condition.serialize(names, values)

@@ -34,7 +34,7 @@ class DeadLetterRow(rows.ControlRow):
 
     @classmethod
     def of(cls, consumer: str, letter: DeadLetter) -> DeadLetterRow:
-        """The row of a dead letter."""
+        """Return the row of a dead letter."""
         row = cls(
             *rows.place_of(consumer, letter.queue, letter.seq),
             consumer=consumer,
@@ -51,7 +51,7 @@ class DeadLetterRow(rows.ControlRow):
         return row
 
     def letter(self) -> DeadLetter:
-        """The dead letter of a row."""
+        """Return the dead letter of a row."""
         since = rows.seconds(self.since) or 0.0
         attempts, discarded = int(self.attempts), self.discarded
         return DeadLetter(self.queue, int(self.seq), self.error, attempts, since, discarded=discarded, run=self.run)

@@ -32,7 +32,7 @@ class ConsumerRow(rows.ControlRow):
 
     @classmethod
     def of(cls, subscription: Subscription) -> ConsumerRow:
-        """The row of a consumer."""
+        """Return the row of a consumer."""
         return cls(
             CONSUMERS,
             subscription.name,
@@ -43,7 +43,7 @@ class ConsumerRow(rows.ControlRow):
         )
 
     def subscription(self) -> Subscription:
-        """The consumer of a row; RowDamaged for one whose start is none."""
+        """Return the consumer of a row; RowDamaged for one whose start is none."""
         since, retired_at = rows.seconds(self.since) or 0.0, rows.seconds(self.retired_at)
         try:
             start = check_start(self.start)
@@ -59,7 +59,7 @@ class BookmarkRow(rows.ControlRow):
     place = UnicodeAttribute(null=True)
 
     def value(self) -> Any:
-        """What was kept; None for a text that is no JSON, which nobody here wrote."""
+        """Return what was kept; None for a text that is no JSON, which nobody here wrote."""
         # pynamodb's types do not say that an attribute may be absent.
         text: str | None = cast("str | None", self.place)
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.consume.registration import TRUSTED
 from stream_sort.errors import CursorLost, InternalError, Trimmed, TryLater
 from stream_sort.model.consumption import first_checkpoint
-from stream_sort.model.precaution import LAST_ERROR, is_precaution
+from stream_sort.model.crash_guard import LAST_ERROR, is_crash_guard
 from stream_sort.testing.simulation.failure import InvariantBroken
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class DeliveryClaims:
     def _check_given_up(self, terms: DeliveryTerms, row: Checkpoint) -> None:
         """I8: a message that kills its process is set aside in the end, or its queue parked for good."""
         parked = row.parked
-        if parked is None or not is_precaution(parked):
+        if parked is None or not is_crash_guard(parked):
             return
         if terms.dead_letters or parked.next_try is not None or parked.attempts < terms.max_attempts:
             raise InvariantBroken("I8", f"{terms.name} does not get past what kills it: {parked}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.model.policy import GapPolicy
 from stream_sort.testing.simulation.failure import InvariantBroken
-from stream_sort.upkeep.queue_visit import REASON
+from stream_sort.upkeep.gap_notes import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

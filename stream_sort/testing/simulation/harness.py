@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import CursorLost, NotConsumed, Trimmed
-from stream_sort.model.precaution import ENDED, is_precaution
+from stream_sort.model.crash_guard import ENDED, is_crash_guard
 from stream_sort.model.records import Move
 from stream_sort.testing.simulation.calls import Bug, Call, RefusedEffects, Unavailable
 from stream_sort.testing.simulation.delivery_claims import DeliveryClaims, names_outage
@@ -243,7 +243,7 @@ class Harness:
         self.met["deadly ones set aside"] += dead is not None and dead.error.startswith(ENDED)
 
     def _count_parked(self, parked: Parked | None) -> None:
-        if parked is None or not is_precaution(parked):
+        if parked is None or not is_crash_guard(parked):
             self.met["parked"] += parked is not None
         else:
             self.met["precautions" if parked.next_try is not None else "deadly ones parked for good"] += 1

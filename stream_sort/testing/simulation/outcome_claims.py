@@ -27,7 +27,7 @@ from stream_sort.model.outcomes import Advance, PutResult, Skip, Status
 from stream_sort.model.withdrawal import Withdrawal
 from stream_sort.testing.simulation.failure import InvariantBroken
 from stream_sort.testing.simulation.operations import Attempt, Failed, Operation
-from stream_sort.upkeep.sweeper import Sweep
+from stream_sort.upkeep.sweep import Sweep
 
 if TYPE_CHECKING:
     from stream_sort.testing.simulation.oracle import Oracle

@@ -1,4 +1,4 @@
-"""A precaution: a queue parked before its message is tried, so that a message that kills its process is counted.
+"""The crash guard: a queue parked before its message is tried, so that a message that kills its process is counted.
 
 Nothing can be noted by a process that is dead. So it is noted beforehand, but only where a run seems to have died.
 """
@@ -31,19 +31,19 @@ class Shift:
     ends_at: float | None = None
 
     def is_over_at(self, now: float) -> float:
-        """When a run that is alive now is certainly over, by any machine's clock: who gives up relies on it."""
+        """Return when a run that is alive now is certainly over, by any machine's clock: who gives up relies on it."""
         return CLOCKS_DIFFER + (now + self.seconds if self.ends_at is None else max(now, self.ends_at))
 
 
-def is_precaution(parked: Parked | None) -> bool:
-    """Whether a queue was parked beforehand: if its time has come, the run that did so has died."""
+def is_crash_guard(parked: Parked | None) -> bool:
+    """Return True if a queue was parked beforehand: if its time has come, the run that did so has died."""
     # An earlier version noted a try that began as one that ended.
     return parked is not None and parked.error.startswith((UNDER_WAY, ENDED))
 
 
 def is_in_hand(parked: Parked, now: float) -> bool:
     """Return True if a run that parked the queue beforehand may still be at work on the message."""
-    return is_precaution(parked) and parked.next_try is not None and parked.next_try > now
+    return is_crash_guard(parked) and parked.next_try is not None and parked.next_try > now
 
 
 def is_trouble(parked: Parked, now: float) -> bool:
@@ -51,8 +51,8 @@ def is_trouble(parked: Parked, now: float) -> bool:
     return parked.attempts > TRIES_IN_PLACE or not is_in_hand(parked, now)
 
 
-def precaution(row: Checkpoint, seq: int, attempts: int, shift: Shift, now: float) -> Parked:
-    """The queue parked at a message that is about to be tried; others wait until this run is certainly over."""
+def guarded(row: Checkpoint, seq: int, attempts: int, shift: Shift, now: float) -> Parked:
+    """Return the queue parked at a message that is about to be tried; others wait until this run is certainly over."""
     before = row.parked if row.parked is not None and row.parked.seq == seq else None
     since, next_try = now if before is None else before.since, max(shift.is_over_at(now), now + delay_before(attempts))
     error = under_way("" if before is None else last_error(before.error))
@@ -70,12 +70,12 @@ def last_error(text: str) -> str:
 
 
 def ended(parked: Parked) -> Parked:
-    """Return a precaution of a run that is certainly over as the error it is."""
+    """Return the crash guard of a run that is certainly over as the error it is."""
     last = last_error(parked.error)
     return replace(parked, error=shortened(f"{ENDED}{LAST_ERROR}{last}" if last else ENDED))
 
 
 def is_overdue(row: Checkpoint, came_at: float, shift: Shift, now: float) -> bool:
-    """Whether a message has been due for longer than a run lasts and nobody got on: somebody may have died of it."""
+    """Return True if a message has been due for longer than a run lasts: somebody may have died of it."""
     next_try = row.parked.next_try if row.parked is not None else None
     return now - max(came_at, row.committed_at or 0.0, next_try or 0.0) >= shift.seconds
