@@ -7,9 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from stream_sort.consume.consumer import Consumer
-from stream_sort.consume.context import ConsumerContext, DeliveryTerms
+from stream_sort.consume.context import ConsumerContext, DeliveryTerms, Nudger
 from stream_sort.consume.handler import check_handler, no_handler
-from stream_sort.consume.nudger import Nudger
 from stream_sort.consume.registration import Registration
 from stream_sort.errors import SettingsError, shown
 from stream_sort.model.consumption import check_consumer, check_start

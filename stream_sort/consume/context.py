@@ -51,3 +51,15 @@ def hole(queue: str, missing: range, cursor: Cursor | None) -> StreamSortError:
     if cursor.floor is not None and missing.start <= cursor.floor:
         return Trimmed(queue, cursor.floor, unread=missing.start)
     return MissingItems(queue, [missing])
+
+
+class Nudger:
+    """A Waker that touches the cursor row. What is to be woken later is left to the sweep, which knows when."""
+
+    def __init__(self, queues: Queues) -> None:
+        self._queues = queues
+
+    def wake(self, queue: str, delay: float) -> None:
+        """See Waker."""
+        if delay <= 0:
+            self._queues.nudge(queue)

@@ -20,10 +20,9 @@ from stream_sort.errors import (
     TransactionTooLarge,
     TryLater,
 )
-from stream_sort.model.attempts import is_blameless, text_of
+from stream_sort.model.attempts import is_blameless, last_error, text_of, under_way
 from stream_sort.model.batch import Batch
 from stream_sort.model.consumption import DeadLetter
-from stream_sort.model.crash_guard import last_error, under_way
 from stream_sort.model.message import check_queue, is_text
 
 if TYPE_CHECKING:
@@ -56,10 +55,10 @@ class StuckMessages:
         """List the messages that are dead; the oldest first."""
         name, read = self.context.terms.name, self.context.dead_letters.listed
         page = read(name)
-        found = list(page.letters)
+        found = list(page.dead)
         while page.next is not None:
             page = read(name, page.next)
-            found += page.letters
+            found += page.dead
         return found
 
     def of(self, queue: str, seq: int | None = None) -> list[Parked | DeadLetter]:

@@ -15,8 +15,8 @@ from stream_sort.errors import named_error
 from stream_sort.insight.doubts import HOPELESS, ask_each, settle_doubts
 from stream_sort.insight.rows import Choice, chosen_rows
 from stream_sort.insight.wording import counted
+from stream_sort.model.attempts import is_trouble
 from stream_sort.model.consumption import first_checkpoint
-from stream_sort.model.crash_guard import is_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -172,10 +172,10 @@ def lag_of(row: Cursor, consumer: Subscription, checkpoint: Checkpoint | None) -
 def dead_letters_by_queue(control: ControlStores, consumer: str) -> Counter[str]:
     """Count the dead letters that a consumer keeps."""
     page = control.dead_letters.listed(consumer)
-    dead = Counter(letter.queue for letter in page.letters)
+    dead = Counter(letter.queue for letter in page.dead)
     while page.next is not None:
         page = control.dead_letters.listed(consumer, page.next)
-        dead.update(letter.queue for letter in page.letters)
+        dead.update(letter.queue for letter in page.dead)
     return dead
 
 

@@ -233,7 +233,7 @@ class Consumers:
 class DeadLetterPage:
     """Some dead letters of a listing, and where to go on (None: this was the last page)."""
 
-    letters: tuple[DeadLetter, ...]
+    dead: tuple[DeadLetter, ...]
     next: Any = None
 
 

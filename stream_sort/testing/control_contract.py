@@ -182,8 +182,8 @@ class ControlStoreContract:
         for letter in (second, first, replace(LETTER, queue="c", since=NOW + 1, discarded="gone")):
             _bury(bench.control, letter)
         page = bench.control.dead_letters.listed("billing")
-        assert (page.letters, page.next) == ((first, second), None)
-        assert bench.control.dead_letters.listed("other").letters == ()
+        assert (page.dead, page.next) == ((first, second), None)
+        assert bench.control.dead_letters.listed("other").dead == ()
 
     def test_9_dead_letters_of_a_queue_come_in_the_order_of_their_seqs(self, bench: ControlBench) -> None:
         letters = [replace(LETTER, seq=seq, since=NOW - seq % 7) for seq in (-(2**62), -5, 3, 10, 2**63 - 1)]

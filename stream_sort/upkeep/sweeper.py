@@ -12,12 +12,11 @@ from stream_sort.model.message import check_seq
 from stream_sort.model.policy import MAX_GAP
 from stream_sort.model.times import is_time
 from stream_sort.release.queues import Queues
-from stream_sort.upkeep.idle_queues import IdleQueues
 from stream_sort.upkeep.nudges import Nudges, turned
 from stream_sort.upkeep.queue_visit import QueueVisit, Visited
-from stream_sort.upkeep.row_ages import RowAges, since_measured
 from stream_sort.upkeep.sweep import Sweep
 from stream_sort.upkeep.visits import AT_ONCE, FOR_COUNTING, FOR_TELLING, FOR_WAKING, Allowance, Visits, batches
+from stream_sort.upkeep.waiting_rows import IdleQueues, RowAges, since_measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

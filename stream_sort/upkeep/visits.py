@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from stream_sort.errors import CursorLost, InvalidInput, StoreUnavailable, named_error
 from stream_sort.ports.time_limit import time_limit
 from stream_sort.release.time_budget import CallTime, TimeBudget
-from stream_sort.upkeep.row_ages import RowAges, since_marked
+from stream_sort.upkeep.waiting_rows import RowAges, since_marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter
 from stream_sort.aws_lambda.retry_queue import RetryQueue
-from stream_sort.consume.nudger import Nudger
+from stream_sort.consume.context import Nudger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

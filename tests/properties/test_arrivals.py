@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_sort import StreamSorter
-from stream_sort.consume.arrivals import Arrivals
+from stream_sort.consume.resetter import Arrivals
 from stream_sort.model.records import CLOCKS_DIFFER
 from stream_sort.testing.clock import MovableClock
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import Batch, PartlyDone, StoreUnavailable, TryLater
+from stream_sort.model.attempts import LONGEST_RUN
 from stream_sort.model.consumption import Wake
-from stream_sort.model.crash_guard import LONGEST_RUN
 from stream_sort.model.records import CLOCKS_DIFFER
 from tests.consumers import Clerk, Office, ends, fail, is_given_up, wake
 

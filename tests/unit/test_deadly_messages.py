@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import Batch, OrderedConsumer, Parked, PartlyDone
-from stream_sort.model.consumption import Wake
-from stream_sort.model.crash_guard import (
+from stream_sort.model.attempts import (
     ENDED,
     LAST_ERROR,
     LONGEST_RUN,
@@ -17,6 +16,7 @@ from stream_sort.model.crash_guard import (
     last_error,
     under_way,
 )
+from stream_sort.model.consumption import Wake
 from stream_sort.model.records import CLOCKS_DIFFER
 from stream_sort.sorter import Sorter
 from tests.consumers import Clerk, Office, ends, fail_twice, wake

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_sort import Batch, InvalidInput, OrderedConsumer
-from stream_sort.consume.arrivals import MOST_PAGES, Arrivals
+from stream_sort.consume.resetter import MOST_PAGES, Arrivals
 from stream_sort.model.consumption import Wake
 from tests.consumers import Clerk, Interrupted, Office, wake
 from tests.unit.queues import forget_arrival

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stream_sort import OrderedConsumer, Pace, Parked, StoreUnavailable, StreamSorter, Sweeper
+from stream_sort.model.attempts import ENDED
 from stream_sort.model.consumption import Subscription, Wake
-from stream_sort.model.crash_guard import ENDED
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep import activity_reader
 from stream_sort.upkeep.lag_watch import PATIENCE, LagWatch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stream_sort.insight.checkup.finding import Finding, fail, first_of, warn
 from stream_sort.insight.overview import lag_of
 from stream_sort.insight.wording import age, counted
-from stream_sort.model.crash_guard import is_trouble
+from stream_sort.model.attempts import is_trouble
 from stream_sort.model.gaps import length
 from stream_sort.model.policy import MAX_GAP
 
@@ -51,10 +51,10 @@ def check_consumers(found: Standings, command: CommandText) -> Iterator[Finding]
     for name, error in found.unreadable.items():
         yield fail(CONSUMERS, f"{name!r} could not be looked at: {error}", REPAIR_OR_DELETE)
     for consumer, page in found.dead.items():
-        if page.letters:
+        if page.dead:
             known = "at least " if page.next is not None else ""
             show = command("dead", "list", options=["--consumer", consumer.name])
-            yield warn(CONSUMERS, f"{consumer.name!r} keeps {known}{counted(len(page.letters), 'dead letter')}", show)
+            yield warn(CONSUMERS, f"{consumer.name!r} keeps {known}{counted(len(page.dead), 'dead letter')}", show)
 
 
 def _stuck(found: Standings, many: str, command: CommandText) -> Iterator[Finding]:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from stream_sort.model.consumption import DeadLetter, Subscription
     from stream_sort.stores.dynamodb.calls import Reply
     from stream_sort.stores.dynamodb.control import ControlTable
+    from stream_sort.stores.dynamodb.tables import TableNames
     from stream_sort.stores.dynamodb.values import Wire
-
-MAX_KEYS = 100
 
 
 class CheckpointRow(rows.ControlRow):
@@ -101,27 +100,28 @@ class CheckpointRow(rows.ControlRow):
 class DynamoCheckpoints:
     """Checkpoints in a control table."""
 
-    def __init__(self, table: ControlTable) -> None:
+    def __init__(self, table: ControlTable, names: TableNames) -> None:
         self._table = table
+        self._names = names
 
     def standing(self, consumer: str, queue: str, slot: int | None = None) -> Standing:
         """See Checkpoints."""
-        keys = self._table.names.keys
+        keys = self._names.keys
         cursor_key = {keys.queue: {"S": queue}}
         request: dict[str, dict[str, Any]] = {
             self._table.name: {"Keys": [rows.key_of(*rows.place_of(consumer, queue))]},
-            self._table.names.cursor: {"Keys": [cursor_key]},
+            self._names.cursor: {"Keys": [cursor_key]},
         }
         if slot is not None:
             only_key = {"ProjectionExpression": "#seq", "ExpressionAttributeNames": {"#seq": keys.seq}}
-            request[self._table.names.items] = {"Keys": [{**cursor_key, keys.seq: {"N": str(slot)}}], **only_key}
+            request[self._names.items] = {"Keys": [{**cursor_key, keys.seq: {"N": str(slot)}}], **only_key}
         found = self._table.batch_get(request)
         checkpoint = found[self._table.name]
-        cursor = found[self._table.names.cursor]
+        cursor = found[self._names.cursor]
         return Standing(
             _checkpoint(checkpoint[0]) if checkpoint else None,
             cursor_of(cursor[0], keys.queue, keys.seq) if cursor else None,
-            None if slot is None else bool(found[self._table.names.items]),
+            None if slot is None else bool(found[self._names.items]),
         )
 
     def create(self, checkpoint: Checkpoint, starting: Subscription | None = None) -> Commit:
@@ -159,10 +159,8 @@ class DynamoCheckpoints:
     def of_queues(self, consumer: str, queues: Sequence[str]) -> FoundCheckpoints:
         """See Checkpoints."""
         found = FoundCheckpoints({})
-        for start in range(0, len(queues), MAX_KEYS):
-            keys = [rows.key_of(*rows.place_of(consumer, queue)) for queue in queues[start : start + MAX_KEYS]]
-            for wire in self._table.batch_get({self._table.name: {"Keys": keys}})[self._table.name]:
-                _take(wire, found)
+        for wire in self._table.rows([rows.key_of(*rows.place_of(consumer, queue)) for queue in queues]):
+            _take(wire, found)
         return found
 
     def parked(self, consumer: str, before: float | None = None, start: Any = None) -> ParkedPage:

@@ -14,21 +14,23 @@ from stream_sort.stores.dynamodb.dead_letters import DynamoDeadLetters
 from stream_sort.stores.dynamodb.subscriptions import DynamoSubscriptions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from stream_sort.stores.dynamodb.calls import Calls, Reply
     from stream_sort.stores.dynamodb.control_rows import ControlRow
     from stream_sort.stores.dynamodb.tables import TableNames
     from stream_sort.stores.dynamodb.values import Wire
 
 
-class ControlTable:
-    """One control table, beside the items and cursor tables of `names`."""
+MAX_KEYS = 100
 
-    def __init__(self, calls: Calls, names: TableNames, table: str) -> None:
+
+class ControlTable:
+    """One control table."""
+
+    def __init__(self, calls: Calls, name: str) -> None:
         self.calls = calls
-        self.names = names
-        self.name = check_table_name(table)
-        if table in {names.items, names.cursor}:
-            raise SettingsError(f"control_table is {table!r}, as another table is; it must have a name of its own")
+        self.name = check_table_name(name)
 
     def create(self) -> None:
         """Create the table if it is not there, and wait for it."""
@@ -47,6 +49,11 @@ class ControlTable:
     def put(self, row: ControlRow, condition: Any = None) -> Reply:
         """Put a row."""
         return self.calls("put_item", self.name, **self.put_action(row, condition)["Put"])
+
+    def rows(self, keys: Sequence[Wire]) -> Iterator[Wire]:
+        """Read those rows that are there, consistently, a hundred a request."""
+        for start in range(0, len(keys), MAX_KEYS):
+            yield from self.batch_get({self.name: {"Keys": keys[start : start + MAX_KEYS]}})[self.name]
 
     def batch_get(self, request: dict[str, dict[str, Any]]) -> dict[str, list[Wire]]:
         """Read rows of several tables, consistently, all of them."""
@@ -97,6 +104,10 @@ class ControlTable:
 
 
 def control_stores(calls: Calls, names: TableNames, name: str) -> ControlStores:
-    """Return the ports onto a control table."""
-    table = ControlTable(calls, names, name)
-    return ControlStores(DynamoCheckpoints(table), DynamoDeadLetters(table), DynamoSubscriptions(table), table.create)
+    """Return the ports onto a control table, which stands beside the items and cursor tables of `names`."""
+    table = ControlTable(calls, name)
+    if name in {names.items, names.cursor}:
+        raise SettingsError(f"control_table is {name!r}, as another table is; it must have a name of its own")
+    return ControlStores(
+        DynamoCheckpoints(table, names), DynamoDeadLetters(table), DynamoSubscriptions(table), table.create
+    )

@@ -33,24 +33,24 @@ class DeadLetterRow(rows.ControlRow):
     run = UnicodeAttribute(null=True)
 
     @classmethod
-    def of(cls, consumer: str, letter: DeadLetter) -> DeadLetterRow:
+    def of(cls, consumer: str, dead: DeadLetter) -> DeadLetterRow:
         """Return the row of a dead letter."""
         row = cls(
-            *rows.place_of(consumer, letter.queue, letter.seq),
+            *rows.place_of(consumer, dead.queue, dead.seq),
             consumer=consumer,
-            queue=letter.queue,
-            seq=letter.seq,
-            error=letter.error,
-            attempts=letter.attempts,
-            since=rows.millis(letter.since),
-            discarded=letter.discarded,
-            run=letter.run,
+            queue=dead.queue,
+            seq=dead.seq,
+            error=dead.error,
+            attempts=dead.attempts,
+            since=rows.millis(dead.since),
+            discarded=dead.discarded,
+            run=dead.run,
         )
-        if letter.discarded is None:
+        if dead.discarded is None:
             row.listing, row.listed_at = rows.dead_listing(consumer), row.since
         return row
 
-    def letter(self) -> DeadLetter:
+    def dead_letter(self) -> DeadLetter:
         """Return the dead letter of a row."""
         since = rows.seconds(self.since) or 0.0
         attempts, discarded = int(self.attempts), self.discarded
@@ -71,8 +71,8 @@ class DynamoDeadLetters:
     def of_queue(self, consumer: str, queue: str, *, discarded: bool = False) -> list[DeadLetter]:
         """See DeadLetters."""
         pk, _ = rows.place_of(consumer, queue)
-        letters = map(_letter, self._table.query(pk, "dead#"))
-        return [letter for letter in letters if (letter.discarded is not None) is discarded]
+        dead = map(_dead_letter, self._table.query(pk, "dead#"))
+        return [one for one in dead if (one.discarded is not None) is discarded]
 
     def settle(self, consumer: str, old: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
         """See DeadLetters."""
@@ -88,12 +88,12 @@ class DynamoDeadLetters:
         return not transact(self._table.calls, self._table.name, [action], old.queue, effects).refused
 
 
-def _letter(wire: Wire) -> DeadLetter:
-    return rows.row_of(DeadLetterRow, wire).letter()
+def _dead_letter(wire: Wire) -> DeadLetter:
+    return rows.row_of(DeadLetterRow, wire).dead_letter()
 
 
 def _readable(wires: Iterable[Wire]) -> Iterator[DeadLetter]:
     """Return those that can be read: a damaged one is its own queue's trouble, and shows when that is looked at."""
     for wire in wires:
         with suppress(RowDamaged):
-            yield _letter(wire)
+            yield _dead_letter(wire)

@@ -130,14 +130,13 @@ class MemoryDeadLetters:
 
     def listed(self, consumer: str, start: Any = None) -> DeadLetterPage:  # noqa: ARG002  # one page holds all
         """See DeadLetters."""
-        kept = (letter for letter in self._letters(consumer) if letter.discarded is None)
-        return DeadLetterPage(tuple(sorted(kept, key=lambda letter: letter.since)))
+        kept = (one for one in self._of(consumer) if one.discarded is None)
+        return DeadLetterPage(tuple(sorted(kept, key=lambda one: one.since)))
 
     def of_queue(self, consumer: str, queue: str, *, discarded: bool = False) -> list[DeadLetter]:
         """See DeadLetters."""
-        letters = (letter for letter in self._letters(consumer) if letter.queue == queue)
-        found = (letter for letter in letters if (letter.discarded is not None) is discarded)
-        return sorted(found, key=lambda letter: letter.seq)
+        dead = (one for one in self._of(consumer) if one.queue == queue)
+        return sorted((one for one in dead if (one.discarded is not None) is discarded), key=lambda one: one.seq)
 
     def settle(self, consumer: str, old: DeadLetter, new: DeadLetter | None, effects: Sequence[Effect] = ()) -> bool:
         """See DeadLetters."""
@@ -156,9 +155,9 @@ class MemoryDeadLetters:
                 self._control.dead[place] = new
             return True
 
-    def _letters(self, consumer: str) -> list[DeadLetter]:
+    def _of(self, consumer: str) -> list[DeadLetter]:
         with self._tables.lock:
-            return [letter for (name, _, _), letter in self._control.dead.items() if name == consumer]
+            return [one for (name, _, _), one in self._control.dead.items() if name == consumer]
 
 
 class MemorySubscriptions:

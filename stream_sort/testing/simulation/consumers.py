@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws_lambda.wakes import WakeReader, batch_response
 from stream_sort.concurrency import InFlight
 from stream_sort.consume.consumer import Consumer
-from stream_sort.consume.context import ConsumerContext, DeliveryTerms
-from stream_sort.consume.nudger import Nudger
+from stream_sort.consume.context import ConsumerContext, DeliveryTerms, Nudger
 from stream_sort.consume.push import Pace
 from stream_sort.consume.registration import Registration
 from stream_sort.errors import MissingItems

@@ -16,8 +16,8 @@ from stream_sort.upkeep.trimmer import Trimmer
 
 if TYPE_CHECKING:
     from stream_sort.consume.context import ConsumerContext
+    from stream_sort.model.attempts import Shift
     from stream_sort.model.consumption import Checkpoint, Wake
-    from stream_sort.model.crash_guard import Shift
     from stream_sort.model.message import Message
     from stream_sort.model.records import Cursor
     from stream_sort.ports import Clock, Stores

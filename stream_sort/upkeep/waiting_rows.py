@@ -1,4 +1,4 @@
-"""Service: find the queues for which a sweep has nothing to do, a hundred with two requests. Changes nothing."""
+"""What the rows of waiting queues say without a visit: which of them are idle, and for how long each has waited."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from stream_sort.model.gaps import length
 from stream_sort.model.policy import MAX_GAP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from stream_sort.model.policy import GapPolicy
     from stream_sort.model.records import Cursor
     from stream_sort.ports import CursorStore, ItemStore
+
+# Rows in one request, and in all.
+AT_ONCE, MOST = 100, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +56,46 @@ class IdleQueues:
 
     def _age(self, row: Cursor) -> float:
         return 0.0 if row.gap is None else max(0.0, self.now - row.gap.since)
+
+
+@dataclass(frozen=True, slots=True)
+class RowAges:
+    """Reads the rows of many queues while there is time.
+
+    Of queues that were listed as waiting (`marked`) those whose rows are not read count as waiting, too.
+    """
+
+    cursors: CursorStore
+    now: float
+    is_short: Callable[[], bool]
+    marked: bool
+
+    def of(self, queues: Sequence[str], since: Callable[[Cursor], float | None]) -> dict[str, float]:
+        """Return the queues that wait, and for how many seconds; 0 where `since` does not tell from when on."""
+        ages = dict.fromkeys(queues, 0.0) if self.marked else {}
+        for start in range(0, min(len(queues), MOST), AT_ONCE):
+            if self.is_short():
+                break
+            try:
+                rows = self.cursors.rows_of(queues[start : min(start + AT_ONCE, MOST)]).rows
+            except Exception:  # noqa: BLE001  # a figure is not worth what the sweep did so far
+                break
+            for row in rows:
+                if row.waiting_since is None:
+                    ages.pop(row.queue, None)
+                else:
+                    ages[row.queue] = self._age(since(row))
+        return ages
+
+    def _age(self, since: float | None) -> float:
+        return 0.0 if since is None else max(0.0, self.now - since)
+
+
+def since_measured(row: Cursor) -> float | None:
+    """Return since when a sweep found a queue waiting; the mark is no age: it may be of another gap, or of none."""
+    return row.gap.since if row.gap is not None and row.is_measured else None
+
+
+def since_marked(row: Cursor) -> float | None:
+    """Return since when a queue waits; a mark from before the last move is that of another gap, perhaps days older."""
+    return None if row.in_doubt else row.gap_since
