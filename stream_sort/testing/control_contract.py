@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.errors import EffectRefused, StreamSortError, TransactionTooLarge
 from stream_sort.model.batch import Transaction
 from stream_sort.model.consumption import Checkpoint, Commit, Consumers, DeadLetter, Parked, Subscription
-from stream_sort.model.limits import MAX_EFFECTS
 from stream_sort.model.records import Cursor, Tombstones
+from stream_sort.stores.effects import MAX_EFFECTS
 from stream_sort.testing.contract_examples import NOW, arrival
 
 if TYPE_CHECKING:

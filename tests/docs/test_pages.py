@@ -11,8 +11,8 @@ import pytest
 
 from stream_sort import Batch, OrderedConsumer, StreamSorter
 from stream_sort.aws_lambda import http_api
-from stream_sort.model.limits import MAX_EFFECTS
 from stream_sort.settings import PREFIX, ConsumerSettings, EnqueueSettings, Settings, SinkSettings
+from stream_sort.stores.effects import MAX_EFFECTS
 from tests.docs.pages import ROOT, page
 
 INVARIANTS = [f"I{number}" for number in range(1, 11)]

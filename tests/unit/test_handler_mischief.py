@@ -9,7 +9,7 @@ import pytest
 
 from stream_sort import Batch, HandlerProblem, OrderedConsumer, PartlyDone, SettingsError
 from stream_sort.model.batch import Effect
-from stream_sort.model.effects import actions_of
+from stream_sort.stores.effects import actions_of
 from tests.consumers import Office, ends, wake
 
 if TYPE_CHECKING:

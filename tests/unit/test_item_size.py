@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from stream_sort import MessageTooLarge, StreamSorter
 from stream_sort.model.item_size import FRAME_BYTES, item_size
 from stream_sort.model.message import MAX_MESSAGE_BYTES, KeyNames, check_message
-from stream_sort.model.wire import size_of
 from stream_sort.stores.dynamodb.values import encode
+from stream_sort.stores.wire import size_of
 from tests.unit.faulty import message
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import pytest
 
 from stream_sort import Batch, EffectRefused, InvalidInput, PartlyDone, Transaction, TransactionTooLarge
 from stream_sort.model.batch import Effect
-from stream_sort.model.effects import actions_of
-from stream_sort.model.limits import MAX_EFFECTS
+from stream_sort.stores.effects import MAX_EFFECTS, actions_of
 from tests.consumers import Office, control_of, ends, fail, fail_twice, give_control, wake
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from stream_sort.errors import (
     TransactionTooLarge,
     TryLater,
 )
-from stream_sort.model.effects import actions_of, name_of
+from stream_sort.stores.effects import actions_of, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.model.wire import canonical
 from stream_sort.stores.memory.expressions import Unreadable, compare, expression_of
+from stream_sort.stores.wire import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stream_sort.model.wire import Value
     from stream_sort.stores.memory.expressions import Expression
+    from stream_sort.stores.wire import Value
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 

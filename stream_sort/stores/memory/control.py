@@ -17,8 +17,8 @@ from stream_sort.model.consumption import (
     Standing,
     Subscription,
 )
-from stream_sort.model.effects import actions_of
 from stream_sort.ports.control import ControlStores
+from stream_sort.stores.effects import actions_of
 from stream_sort.stores.memory.effects import MemoryEffects
 
 if TYPE_CHECKING:

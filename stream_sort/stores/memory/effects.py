@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import EffectRefused
-from stream_sort.model.effects import MAX_KEYS, actions_of, check_items, item_key, name_of, named_keys
+from stream_sort.stores.effects import MAX_KEYS, actions_of, check_items, item_key, name_of, named_keys
 from stream_sort.stores.memory.conditions import holds
 from stream_sort.stores.memory.expressions import Unreadable, check_placeholders
 from stream_sort.stores.memory.updates import updated
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stream_sort.model.batch import Effect
-    from stream_sort.model.wire import Value
+    from stream_sort.stores.wire import Value
 
 # What a condition tests may be a key.
 TESTED = re.compile(r"attribute_(?:not_)?exists\s*\(\s*([#\w]+)\s*\)", re.IGNORECASE)

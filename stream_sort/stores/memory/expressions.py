@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Never
 
 from stream_sort.errors import SettingsError
-from stream_sort.model.wire import canonical
+from stream_sort.stores.wire import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stream_sort.model.wire import Value
+    from stream_sort.stores.wire import Value
 
 TOKEN = re.compile(r"\s*([#:]?\w+(?:\.[#\w]+|\[\d+\])*|<>|<=|>=|[=<>+\-(),]|\S)")
 NAME = re.compile(r"[A-Za-z_]\w*")

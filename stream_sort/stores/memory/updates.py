@@ -10,8 +10,8 @@ from stream_sort.stores.memory.expressions import Unreadable, expression_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stream_sort.model.wire import Value
     from stream_sort.stores.memory.expressions import Expression
+    from stream_sort.stores.wire import Value
 
 CLAUSES = ("SET", "ADD", "REMOVE", "DELETE")
 

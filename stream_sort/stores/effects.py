@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import EffectRefused, StreamSortError, TransactionTooLarge, shown
-from stream_sort.model.limits import (
-    MAX_EFFECTS,
-    MAX_EXPRESSION_BYTES,
-    MAX_ITEM_BYTES,
-    MAX_KEY_BYTES,
-    MAX_TRANSACTION_BYTES,
-)
-from stream_sort.model.wire import Unstorable, canonical_entries, entries_of, size_of
+from stream_sort.stores.wire import Unstorable, canonical_entries, entries_of, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stream_sort.model.batch import Effect
-    from stream_sort.model.wire import Value
+    from stream_sort.stores.wire import Value
 
+# What fits into one DynamoDB transaction: 100 actions, of which the checkpoint and a dead letter take two.
+MAX_EFFECTS = 98
+MAX_ITEM_BYTES = 400 * 1024
+MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
+# Of a partition key; a sort key may have half of that.
+MAX_KEY_BYTES = 2048
+MAX_EXPRESSION_BYTES = 4 * 1024
 VALUES = frozenset({"Item", "Key", "ExpressionAttributeValues"})
 KEY_KINDS = frozenset({"S", "N", "B"})
 MAX_KEYS = 2
