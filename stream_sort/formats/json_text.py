@@ -16,7 +16,7 @@ STRING_OR_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s",:\[\]{}]+')
 
 
 def loads(text: str | bytes, *, exact: bool = False) -> Any:
-    """The value of a JSON text; raises InvalidInput that says what is wrong with it and where.
+    """Return the value of a JSON text; raises InvalidInput that says what is wrong with it and where.
 
     Refused besides broken text: a field given twice, NaN and infinities, numbers too large for a float, ints of
     more digits than Python converts, nesting deeper than Python goes, bytes that are not UTF-8.
@@ -94,7 +94,7 @@ _EXACT = json.JSONDecoder(
 
 
 def _place(text: str | bytes, word: str) -> str:
-    """Where a word stands outside of strings; found only now, because sound texts are not to pay for it."""
+    """Say where a word stands outside of strings; found only now, because sound texts are not to pay for it."""
     whole = text if isinstance(text, str) else text.decode()
     for match in STRING_OR_WORD.finditer(whole) if word else ():
         if match[0] == word:

@@ -12,17 +12,17 @@ LATIN_1 = 0x100
 
 
 def visible(text: object) -> str:
-    r"""A text as it may go to a terminal: what a terminal would obey stands there as \x1b or \u202e."""
+    r"""Return a text as it may go to a terminal: what a terminal would obey stands there as \x1b or \u202e."""
     return UNSAFE.sub(lambda match: _escaped(match[0]), str(text))
 
 
 def visible_json(line: str) -> str:
-    """A line of JSON as it may go to a terminal: the same value, escaped as JSON has it."""
+    """Return a line of JSON as it may go to a terminal: the same value, escaped as JSON has it."""
     return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
 def shell_word(text: str) -> str:
-    """A word as a shell takes it, whatever is in it."""
+    """Return a word as a shell takes it, whatever is in it."""
     if UNSAFE.search(text) is None:
         return shlex.quote(text)
     return "$'" + visible(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"

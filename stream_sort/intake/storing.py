@@ -63,7 +63,7 @@ class Intake:
     in_flight: InFlight
 
     def learn(self, queue: str) -> Hint:
-        """What is known of a queue; read once a process. It decides nothing: what decides is read after the store."""
+        """Return what is known of a queue, read once a process: a hint. What decides is read after the store."""
         hint = self.hints.recall(queue)
         return Hint(find_row(self.items, self.cursors, queue)) if hint is None else hint
 
@@ -220,7 +220,7 @@ class Intake:
                 window.outcomes[index] = outcome
 
     def _arrival(self, message: Message, hint: Hint) -> Arrival:
-        """A message on its way in, unless its queue has no place for it."""
+        """Return a message on its way in; raise if its queue has no place for it."""
         row = hint.cursor
         self._check_place(message, row)
         return Arrival(message, None if row is None else row.position)
@@ -258,7 +258,7 @@ class Intake:
             window.size += message.size
 
     def _outcome(self, message: Message, first: Arrival, answer: Entry | StreamSortError | None) -> Outcome:
-        """The outcome of a message whose slot was tried by `first`: itself, or its twin in the window."""
+        """Return the outcome of a message whose slot was tried by `first`: itself, or its twin in the window."""
         if isinstance(answer, StreamSortError):
             return answer
         if answer is None and message is not first.message:
@@ -284,5 +284,5 @@ def _parts(jobs: Sequence[Job], size: int) -> Iterator[Sequence[Job]]:
 
 
 def _is_to_keep(there: Entry | StreamSortError | None) -> bool:
-    """Whether a slot holds a tombstone and no late message beside it: the next one is kept there."""
+    """Return True if a slot holds a tombstone and no late message beside it: the next one is kept there."""
     return not isinstance(there, StreamSortError | None) and there.is_tombstone and there.late is None

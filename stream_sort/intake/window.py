@@ -68,7 +68,7 @@ class Window:
         return {index: message for index, message in found.items() if index not in self.outcomes}
 
     def messages_of(self, queues: Container[str]) -> dict[int, Message]:
-        """The messages of some queues, by their indexes."""
+        """Return the messages of some queues, by their indexes."""
         return {index: message for index, message in self.messages.items() if message.queue in queues}
 
     def stuck(self, queues: Container[str]) -> set[str]:
@@ -98,7 +98,7 @@ class Window:
         return seqs
 
     def told(self) -> Iterator[tuple[Any, Outcome]]:
-        """Each message with its outcome, in the order they came.
+        """Yield each message with its outcome, in the order they came.
 
         A message is the very object that was given, unless that was changed since: then it is what was taken from it.
         """

@@ -25,30 +25,30 @@ class ChunkSize:
         self.size = self.size or self.most
 
     def grow(self, done: int) -> None:
-        """A chunk that ends at `done` succeeded."""
+        """Allow larger chunks: one that ends at `done` succeeded."""
         if done >= self.suspect:
             self.size = min(self.most, self.size * 2)
 
     def halve(self, undone: Sequence[int]) -> None:
-        """A chunk failed, and any of these seqs may be at fault."""
+        """Halve the next chunk: one failed, and any of these seqs may be at fault."""
         self.suspect = undone[-1]
         self.size = max(1, len(undone) // 2)
 
     def limit(self, undone: Sequence[int]) -> None:
-        """A chunk of so many messages is too large, and any other one would be."""
+        """Halve all chunks from now on: so many messages are too many in any."""
         self.halve(undone)
         self.most = self.size
 
     def focus(self, after: int, seq: int) -> None:
-        """This message is at fault: nothing behind it is in the next chunk."""
+        """End the next chunk with this message, which is at fault."""
         self.suspect = seq
         self.size = max(1, min(self.most, seq - after))
 
     def crawl(self, through: int) -> None:
-        """Any message up to there may be at fault, and must not be tried with another: one by one."""
+        """Take messages one by one up to there: any may be at fault, and must not be tried with another."""
         self.suspect = through
         self.size = 1
 
     def reset(self) -> None:
-        """The message at fault is out of the way."""
+        """Begin anew: the message at fault is out of the way."""
         self.size = self.most

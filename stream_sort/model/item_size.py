@@ -27,7 +27,7 @@ def item_size(document: dict[str, Any]) -> int:
 
 
 def _entries_size(entries: dict[str, Any], above: int, paths: list[int]) -> int:
-    """The size of a map's entries; `above` is the length of the path to it, `paths` those of all that are noted."""
+    """Return the size of a map's entries; `above` is the length of the path to it, `paths` those of what is noted."""
     return sum(
         ENTRY_BYTES + len(name.encode()) + _size(value, above + _step_size(name), paths)
         for name, value in dict.items(entries)
@@ -62,5 +62,5 @@ def _number_size(value: float, path: int, paths: list[int]) -> int:
 
 
 def _step_size(step: str | int) -> int:
-    """The length of one step of a path, as JSON with its comma."""
+    """Return the length of one step of a path, as JSON with its comma."""
     return 1 + len(json.dumps(step, ensure_ascii=False).encode())

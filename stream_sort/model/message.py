@@ -128,12 +128,12 @@ def check_seqs(seqs: object) -> Sequence[int]:
 
 
 def is_text(value: str) -> bool:
-    """Whether a str can be written as UTF-8: it has no lone surrogates."""
+    """Return True if a str can be written as UTF-8: it has no lone surrogates."""
     return not any(unicodedata.category(char) == "Cs" for char in value)
 
 
 def same_value(one: Any, other: Any) -> bool:
-    """Whether two values are the same for a reader: equal, and of the same JSON type all the way down."""
+    """Return True if two values are the same for a reader: equal, and of the same JSON type all the way down."""
     if isinstance(one, dict):
         return (
             isinstance(other, dict)
@@ -152,7 +152,7 @@ def same_value(one: Any, other: Any) -> bool:
 
 
 def clone(value: Any) -> Any:
-    """An independent copy of a checked value, in plain dicts and lists."""
+    """Return an independent copy of a checked value, in plain dicts and lists."""
     if isinstance(value, dict):
         return {name: clone(inner) for name, inner in dict.items(value)}
     if isinstance(value, list):
@@ -228,7 +228,7 @@ def _size(value: Any, depth: int, above: int) -> int:  # noqa: PLR0911  # one fo
 
 
 def _step_bytes(name: str, size: int) -> int:
-    """The size of a name in the note that leads to a value: as JSON, with its comma."""
+    """Return the size of a name in the note that leads to a value: as JSON, with its comma."""
     return 3 + (size if name.isidentifier() else len(json.dumps(name, ensure_ascii=False).encode()))
 
 

@@ -9,12 +9,12 @@ SMALLEST_NUMBER, LARGEST_NUMBER = 1e-130, 1e126
 
 
 def int_fits_number(value: int) -> bool:
-    """Whether a number at rest, of 38 digits, holds this int exactly."""
+    """Return True if a number at rest, of 38 digits, holds this int exactly."""
     return abs(value) <= LARGEST_INT
 
 
 def float_fits_number(value: float) -> bool:
-    """Whether a number at rest, which has no minus zero, holds this float exactly."""
+    """Return True if a number at rest, which has no minus zero, holds this float exactly."""
     if value == 0:
         return math.copysign(1, value) > 0
     return SMALLEST_NUMBER <= abs(value) < LARGEST_NUMBER

@@ -43,7 +43,7 @@ class Advance:
 
     @property
     def moved(self) -> bool:
-        """Whether this call released anything."""
+        """Return True if this call released anything."""
         return self.released > 0
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class PutResult:
 
     @property
     def released(self) -> int:
-        """How many seqs this call released, over all queues."""
+        """Return how many seqs this call released, over all queues."""
         return sum(map(len, self.by_queue.values()))
 
     def count(self, outcome: Status | StreamSortError, document: Any) -> None:
@@ -169,5 +169,5 @@ class QueueState:
 
     @property
     def waiting(self) -> bool:
-        """Whether messages wait beyond a gap."""
+        """Return True if messages wait beyond a gap."""
         return bool(self.gaps)

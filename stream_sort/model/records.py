@@ -57,13 +57,13 @@ class Cursor:
 
     @property
     def active_at(self) -> float | None:
-        """When the queue last moved or was nudged; None if it never was."""
+        """Return when the queue last moved or was nudged; None if it never was."""
         times = [at for at in (self.moved_at, self.nudged_at) if at is not None]
         return max(times, default=None)
 
     @property
     def is_marked(self) -> bool:
-        """Whether the waiting mark can be relied on."""
+        """Return True if the waiting mark can be relied on."""
         return self.waiting_since is not None and self.waiting_since >= 0
 
     @property
@@ -90,7 +90,7 @@ class Cursor:
         return self.moved_at > self.waiting_since
 
     def next_mark(self, now: float) -> float:
-        """A time for another mark: now, or just after the last one if the clock has not moved on."""
+        """Return a time for another mark: now, or just after the last one if the clock has not moved on."""
         return now if self.last_mark is None else max(now, abs(self.last_mark) + MARK_STEP)
 
 
@@ -159,7 +159,7 @@ class Look:
 
     @property
     def cursor_seen(self) -> bool:
-        """Whether one of them was stored by a writer that saw the cursor row."""
+        """Return True if one of them was stored by a writer that saw the cursor row."""
         return bool(self.seen)
 
 

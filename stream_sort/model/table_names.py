@@ -12,7 +12,7 @@ TABLE_NAME = re.compile(r"[A-Za-z0-9_.:/-]{3,1024}")
 
 
 def check_table_name(name: object) -> str:
-    """A name that a table can have."""
+    """Return a name that a table can have, or raise SettingsError."""
     if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
         problem = f"must be the name or the ARN of a DynamoDB table; {_problem(name)}"
         raise SettingsError(f"table name {shown(name)}: {problem}")

@@ -225,7 +225,7 @@ class Walk:
         return head.taken or head.cursor.position != remembered
 
     def _look_ahead(self, after: int) -> int:
-        """The end of the run that goes on after `after`, within the cap on one move."""
+        """Return the end of the run that goes on after `after`, within the cap on one move."""
         end = after
         while (room := self._limits.max_advance - (end - self.cursor.position)) > 0:
             look = self._service.items.look(self.queue, end, min(self._page, room))
@@ -304,7 +304,7 @@ class Walk:
         return self._reach(position, min(waits, default=None))
 
     def _waits(self) -> list[int]:
-        """The seqs known to be stored beyond the position."""
+        """Return the seqs known to be stored beyond the position."""
         position = self.cursor.position
         waits = [seq for seq in self._own if seq > position]
         if self._beyond is not None and self._beyond > position:

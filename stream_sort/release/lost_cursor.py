@@ -15,7 +15,7 @@ PROOF_PAGE = 25
 
 
 def find_row(items: ItemStore, cursors: CursorStore, queue: str) -> Cursor | None:
-    """The cursor row of a queue, None if there never was one; CursorLost if there was."""
+    """Return the cursor row of a queue, None if there never was one; CursorLost if there was."""
     row = cursors.get(queue)
     if row is None and look_for_proof(items, queue).cursor_seen:
         # Somebody saw a row: it was made just now, or it is lost.
@@ -26,7 +26,7 @@ def find_row(items: ItemStore, cursors: CursorStore, queue: str) -> Cursor | Non
 
 
 def look_for_proof(items: ItemStore, queue: str) -> Look:
-    """The lowest slots of a queue: one that was filled by us proves that there was a row, and rows stay.
+    """Return the lowest slots of a queue: one that was filled by us proves that there was a row, and rows stay.
 
     From the lowest seq there can be: a queue that was opened lower holds its proof below our own start.
     """

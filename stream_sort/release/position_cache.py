@@ -34,7 +34,7 @@ class Hints:
         self._lock = threading.Lock()
 
     def recall(self, queue: str) -> Hint | None:
-        """The hint of a queue, if there is one."""
+        """Return the hint of a queue, if there is one."""
         return self._hints.get(queue)
 
     def remember(self, queue: str, hint: Hint) -> None:

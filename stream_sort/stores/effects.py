@@ -26,12 +26,12 @@ MAX_KEYS = 2
 
 
 def name_of(effect: Effect) -> str:
-    """An effect in words, without its values."""
+    """Return an effect in words, without its values."""
     return f"{str.__str__(effect.kind)} on table {str.__str__(effect.table)!r}"
 
 
 def actions_of(queue: str, effects: Sequence[Effect]) -> list[dict[str, Any]]:
-    """The effects in DynamoDB's form.
+    """Return the effects in DynamoDB's form.
 
     EffectRefused for what no table holds, TransactionTooLarge for what does not fit into one transaction.
     """
@@ -53,13 +53,13 @@ def actions_of(queue: str, effects: Sequence[Effect]) -> list[dict[str, Any]]:
 
 
 def named_keys(actions: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """The key names of the tables that are written to, as far as `Key` names them."""
+    """Return the key names of the tables that are written to, as far as `Key` names them."""
     requests = [request for action in actions for request in action.values() if "Key" in request]
     return {request["TableName"]: tuple(sorted(request["Key"])) for request in requests}
 
 
 def item_key(request: dict[str, Any], keys: Mapping[str, tuple[str, ...]]) -> tuple[Any, ...]:
-    """Which item an action is about: that of its key; where nothing tells the key, the item as a whole is its own."""
+    """Return the item an action is about: that of its key; where nothing tells the key, the whole item is its own."""
     if "Key" in request:
         return canonical_entries(request["Key"])
     item: dict[str, Value] = request["Item"]
@@ -68,7 +68,7 @@ def item_key(request: dict[str, Any], keys: Mapping[str, tuple[str, ...]]) -> tu
 
 
 def _action(effect: Effect) -> dict[str, Any]:
-    """The effect with plain texts in it: nobody who reads them again can fail."""
+    """Return the action of an effect, with plain texts in it: nobody who reads them again can fail."""
     request: dict[str, Any] = {"TableName": str.__str__(effect.table)}
     for name, given in effect.request.items():
         if name not in VALUES:
@@ -87,7 +87,7 @@ def _action(effect: Effect) -> dict[str, Any]:
 
 
 def _plain(given: object) -> object:
-    """An expression, or the names in one."""
+    """Return an expression, or the names in one."""
     if isinstance(given, str):
         return str.__str__(given)
     return {_plain(name): _plain(inner) for name, inner in given.items()} if isinstance(given, dict) else given

@@ -22,7 +22,7 @@ class Unstorable(ValueError):
 
 
 def wire_of(value: Any, path: str, depth: int = 0) -> Value:
-    """A value as requests carry it; Unstorable for what no DynamoDB type holds. `path` names it in the error."""
+    """Return a value as requests carry it; Unstorable for what no DynamoDB type holds. `path` names it in the error."""
     if value is None:
         return {"NULL": True}
     if value is True or value is False:
@@ -52,7 +52,7 @@ def _holder(value: Any, path: str, depth: int) -> Value:
 
 
 def entries_of(entries: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> dict[str, Value]:
-    """The entries of an item or a map as requests carry them."""
+    """Return the entries of an item or a map as requests carry them."""
     for name in entries:
         if not isinstance(name, str):
             raise Unstorable(f"{prefix}{shown(name)}: the name of an attribute is text")
@@ -60,7 +60,7 @@ def entries_of(entries: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> 
 
 
 def canonical(value: Value) -> tuple[str, Any]:
-    """A value that is equal, and hashes alike, for what DynamoDB takes for the same: 1 and 1.0."""
+    """Return a value that is equal, and hashes alike, for what DynamoDB takes for the same: 1 and 1.0."""
     ((kind, inner),) = value.items()
     match kind:
         case "N":
@@ -78,12 +78,12 @@ def canonical(value: Value) -> tuple[str, Any]:
 
 
 def canonical_entries(entries: Mapping[str, Value]) -> tuple[Any, ...]:
-    """The same for an item or a key."""
+    """Return the same for an item or a key."""
     return tuple((name, canonical(entries[name])) for name in sorted(entries))
 
 
 def size_of(entries: Mapping[str, Value]) -> int:
-    """The bytes that DynamoDB counts for an item, at the least."""
+    """Return the bytes that DynamoDB counts for an item, at the least."""
     return sum(len(name.encode()) + _size(value) for name, value in entries.items())
 
 
@@ -110,7 +110,7 @@ def _scalar_size(kind: str, inner: Any) -> int:
 
 
 def _text(value: str, path: str) -> str:
-    """The text as a plain one: nobody who reads it again can fail."""
+    """Return the text as a plain one: nobody who reads it again can fail."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

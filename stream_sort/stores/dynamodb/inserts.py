@@ -252,7 +252,7 @@ class Inserts:
 
 
 def _there(reply: Reply) -> Wire | None:
-    """The record that stood against an insert, None if there was none."""
+    """Return the record that stood against an insert, None if there was none."""
     return reply.item if reply.refused else None
 
 
@@ -272,7 +272,7 @@ def _sort_out(responses: dict[int, dict[str, Any]], answers: Answers) -> dict[in
 
 @lru_cache(maxsize=256)
 def _statement(table: str, names: tuple[str, ...]) -> str | None:
-    """The INSERT of a record with these fields; None if it cannot be said safely in PartiQL."""
+    """Return the INSERT of a record with these fields; None if it cannot be said safely in PartiQL."""
     if not all(map(PLAIN_NAME.fullmatch, names)):
         return None
     fields = ",".join(f"'{name}':?" for name in names)

@@ -218,7 +218,7 @@ class DynamoItemStore:
             request["ExclusiveStartKey"] = start
 
     def _slots(self, found: list[Wire]) -> list[Wire]:
-        """Those that are in a slot: what others wrote with a seq such as 1.5 can be no message, and holds up nobody."""
+        """Return those that are in a slot: what others wrote with a seq such as 1.5 is none, and holds up nobody."""
         return [wire for wire in found if is_whole(wire, self._keys.seq)]
 
     def _request(self, queue: str, seqs: str, names: dict[str, str], bounds: dict[str, int]) -> dict[str, Any]:
@@ -279,12 +279,12 @@ def _record(arrival: Arrival, now: float) -> Wire:
 
 
 def _proof(seen: int | None) -> Wire:
-    """That the writer saw a cursor row, should it ever be lost."""
+    """Return the proof that the writer saw a cursor row, should that ever be lost."""
     return {} if seen is None else {tables.SEEN: {"N": str(seen)}}
 
 
 def _refusal(error: StreamSortError, message: Message) -> StreamSortError:
-    """The error of one message, if that is what the table refused; otherwise the error itself."""
+    """Return the error of one message, if that is what the table refused; otherwise the error itself."""
     if not isinstance(error, StoreError) or error.code != INVALID:
         return error
     if ITEM_TOO_LARGE.match(error.said):

@@ -44,7 +44,7 @@ class RawPages:
             events.register(f"before-parse.dynamodb.{operation}", _keep_text, unique_id=f"stream_sort-raw-{operation}")
 
     def read(self, queue: str, after: int, through: int) -> Iterator[RawPage]:
-        """All items of `(after, through]`, in order; pages may be empty."""
+        """Read all items of `(after, through]`, in order; pages may be empty."""
         request: dict[str, Any] = {
             "TableName": self._names.items,
             "ConsistentRead": self._consistent,
@@ -59,7 +59,7 @@ class RawPages:
         return self._pages("query", request)
 
     def keys_of(self, queue: str) -> Iterator[RawPage]:
-        """The keys of a queue's items, in order, with the marks of tombstones and late messages."""
+        """Return the keys of a queue's items, in order, with the marks of tombstones and late messages."""
         condition = {
             "KeyConditionExpression": "#queue = :queue",
             "ExpressionAttributeValues": {":queue": {"S": queue}},
@@ -67,7 +67,7 @@ class RawPages:
         return self._pages("query", self._only_keys() | condition)
 
     def keys_in(self, segment: int, segments: int) -> Iterator[RawPage]:
-        """The keys of all items in one of so many segments of the table; a queue's come in order."""
+        """Return the keys of all items in one of so many segments of the table; a queue's come in order."""
         return self._pages("scan", self._only_keys() | {"Segment": segment, "TotalSegments": segments})
 
     def _only_keys(self) -> dict[str, Any]:

@@ -21,14 +21,14 @@ LATEST = 253_402_300_799_999
 
 
 def encode(document: dict[str, Any]) -> tuple[Wire, str | None]:
-    """The attributes of a message, and the note on its types if it needs one."""
+    """Return the attributes of a message, and the note on its types if it needs one."""
     noted: dict[str, list[Path]] = {}
     wire = {name: _encode(value, (name,), noted) for name, value in document.items()}
     return wire, json.dumps(noted, separators=(",", ":"), ensure_ascii=False) if noted else None
 
 
 def decode(wire: Wire, types: str | None) -> dict[str, Any]:
-    """The message that `encode` was given; also reads what others wrote."""
+    """Return the message that `encode` was given; also reads what others wrote."""
     document = {name: _decode(value) for name, value in wire.items()}
     try:
         _set_types(document, json.loads(types) if types else {})
@@ -51,12 +51,12 @@ def _set_types(document: dict[str, Any], noted: dict[str, list[list[str | int]]]
 
 
 def text_at(wire: Wire, name: str) -> str:
-    """A text attribute that must be there."""
+    """Return a text attribute that must be there."""
     return str(_at(wire, name, "S"))
 
 
 def int_at(wire: Wire, name: str) -> int:
-    """A whole number that must be there."""
+    """Return a whole number that must be there."""
     text = _at(wire, name, "N")
     number = _decode_number(text)
     if not isinstance(number, int):
@@ -65,12 +65,12 @@ def int_at(wire: Wire, name: str) -> int:
 
 
 def number_at(wire: Wire, name: str) -> float:
-    """A number that must be there, with a fraction or without."""
+    """Return a number that must be there, with a fraction or without."""
     return _decode_number(_at(wire, name, "N"))
 
 
 def time_at(wire: Wire, name: str) -> float:
-    """A time that must be there in milliseconds, as seconds."""
+    """Return a time that must be there in milliseconds, as seconds."""
     millis = number_at(wire, name)
     if abs(millis) > LATEST:
         raise RowDamaged(f"the table holds {name!r} = {millis}, which is no time; its row is {_told(wire)}")
@@ -78,18 +78,18 @@ def time_at(wire: Wire, name: str) -> float:
 
 
 def mark_at(wire: Wire, name: str) -> float:
-    """A time as `time_at`, but in whole milliseconds: a condition compares it exactly."""
+    """Return a time as `time_at`, but in whole milliseconds: a condition compares it exactly."""
     int_at(wire, name)
     return time_at(wire, name)
 
 
 def is_number(wire: Wire, name: str) -> bool:
-    """Whether a whole number is there."""
+    """Return True if a whole number is there."""
     return "N" in wire.get(name, {}) and is_whole(wire, name)
 
 
 def is_whole(wire: Wire, name: str) -> bool:
-    """Whether a number that must be there is a whole one."""
+    """Return True if a number that must be there is a whole one."""
     return isinstance(_decode_number(_at(wire, name, "N")), int)
 
 

@@ -135,7 +135,7 @@ class DynamoWithdrawalStore:
         }
 
     def _record(self, wanted: Withdrawal, slot: Wire) -> Wire:
-        """What is kept: the slot as it was, without its keys. It fits wherever the slot did; see MAX_MESSAGE_BYTES."""
+        """Return what is kept: the slot without its keys. It fits wherever the slot did; see MAX_MESSAGE_BYTES."""
         return {
             **self._key(partition_of(wanted.queue), wanted.number),
             tables.WITHDRAWN_SEQ: _number(wanted.seq),

@@ -81,7 +81,7 @@ class Expression:
         return (self.item or {}).get(name)
 
     def end(self) -> None:
-        """Nothing may come any more."""
+        """Raise Unreadable if anything comes any more."""
         if self.peek():
             raise Unreadable(f"{self.text!r}: {self.peek()!r} is not expected")
 

@@ -247,5 +247,5 @@ def _copied(slot: Slot) -> Slot:
 
 
 def _bare(slot: Slot) -> Slot:
-    """The slot without its documents."""
+    """Return the slot without its documents."""
     return Slot(slot.queue, tuple(replace(entry, document={}, late=None) for entry in slot.entries))

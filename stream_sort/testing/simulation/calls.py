@@ -61,17 +61,17 @@ class Call:
 
     @property
     def key(self) -> str:
-        """`port.name`."""
+        """Return `port.name`."""
         return f"{self.port}.{self.name}"
 
     @property
     def is_read(self) -> bool:
-        """True if the call leaves the tables as they are."""
+        """Return True if the call leaves the tables as they are."""
         return self.name in READS
 
     @property
     def queue(self) -> str | None:
-        """The queue the call is about; None for a listing."""
+        """Return the queue the call is about; None for a listing."""
         if self.name in LISTINGS:
             return None
         subject = self.args[1] if self.name in {"standing", "of_queue", "settle", "deliver"} else self.args[0]
@@ -214,12 +214,12 @@ class PendingCall:
 
     @property
     def part(self) -> Call:
-        """The part that is applied next."""
+        """Return the part that is applied next."""
         return self.parts[self.order[len(self.answers)]]
 
     @property
     def is_answered(self) -> bool:
-        """True if every part has its answer."""
+        """Return True if every part has its answer."""
         return len(self.answers) == len(self.parts)
 
     def note(self, answer: Any) -> None:

@@ -29,7 +29,7 @@ class Worker:
 
     @property
     def is_busy(self) -> bool:
-        """True if it has anything to do."""
+        """Return True if it has anything to do."""
         return bool(self.tasks) or self.process.pending is not None
 
 

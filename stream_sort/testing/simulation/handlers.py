@@ -80,7 +80,7 @@ class OwnHandler:
 
     @property
     def transactional(self) -> bool:
-        """True if it gave every batch it did an effect."""
+        """Return True if it gave every batch it did an effect."""
         return 0 < self.calls == self.calls_with_effects
 
     def deliver(self, consumer: str, batch: Batch) -> Handled:

@@ -44,7 +44,7 @@ class Operation:
 
     @property
     def queues(self) -> set[str]:
-        """The queues that the operation names; empty for a sweep, and for an event, whose records name them."""
+        """Return the queues that it names; empty for a sweep, and for an event, whose records name them."""
         return {message["queue"] for message in self.messages} | ({self.queue} if self.queue else set())
 
     def run(self, sorter: Sorter, recorder: Recorder) -> Any:

@@ -55,7 +55,7 @@ class Oracle:
 
     @property
     def queues(self) -> list[str]:
-        """Every queue that holds or held anything."""
+        """Return every queue that holds or held anything."""
         return sorted({*self._book, *self._rows})
 
     def observe(self, queue: str, attempt: Attempt) -> None:

@@ -44,7 +44,7 @@ class World:
 
     @property
     def control(self) -> MemoryControl:
-        """The rows of the control table."""
+        """Return the rows of the control table."""
         return self.tables.controls[CONTROL]
 
     def clock(self) -> float:
