@@ -9,7 +9,6 @@ from stream_sort.consume.context import hole
 from stream_sort.model.consumption import Outcome
 from stream_sort.model.ordering import run_through
 from stream_sort.model.slots import expand
-from stream_sort.release.slot_reads import read_slots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +87,7 @@ class BatchReader:
         after, position, border = row.seq, self._session.position, row.border()
         if border is not None:
             position = min(position, border)
-        slots = read_slots(self._context.queues.items, row.queue, after, position, self._chunk.size).slots
+        slots = self._context.queues.read(row.queue, after, position, self._chunk.size).slots
         end = min(run_through(after, [slot.seqs for slot in slots]), position, after + self._chunk.size)
         if end == after:
             self._check_hole(row, range(after + 1, slots[0].first if slots else position + 1))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.errors import MissingItems, Trimmed
 from stream_sort.model.message import check_seq
 from stream_sort.model.slots import expand
-from stream_sort.release.slot_reads import read_slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +53,7 @@ class ReleasedRange:
     def _messages(self) -> Iterator[dict[str, Any]]:
         queue, after, through = self.queue, self.after, self.through
         while after < through:
-            page = read_slots(self.queues.items, queue, after, through, PAGE)
+            page = self.queues.read(queue, after, through, PAGE)
             for entry in expand(page.slots, after, through):
                 if entry.seq != after + 1:
                     raise MissingItems(queue, [range(after + 1, entry.seq)])

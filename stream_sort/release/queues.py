@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import QueueNotFound
 from stream_sort.model.message import check_queue
-from stream_sort.model.records import Cursor
+from stream_sort.model.records import Cursor, Page
 from stream_sort.release.lost_cursor import find_row
 
 if TYPE_CHECKING:
@@ -72,6 +72,18 @@ class Queues:
     def reach(self, queue: str, *, is_over: Callable[[], bool] | None = None) -> Reach:
         """Advance a queue; `is_over` is asked before each step: once it is, the queue is marked for the sweep."""
         return self.advancer.advance(check_queue(queue), is_over=is_over)
+
+    def read(self, queue: str, after: int, through: int, limit: int) -> Page:
+        """Read the slots that fill seqs of `(after, through]`; `after` may lie inside of one, as a checkpoint may.
+
+        Where the page begins beyond `after + 1`, the slot that fills that seq is asked for: the one further request
+        comes where a reader would else find a hole.
+        """
+        page = self.items.page(queue, after, through, limit)
+        if after >= through or (page.slots and page.slots[0].first == after + 1):
+            return page
+        held = self.items.holding(queue, after + 1)
+        return page if held is None else Page((held, *page.slots), page.more)
 
     def nudge(self, queue: str) -> None:
         """Touch the row of a queue, so that the stream carries it again; QueueNotFound if it never was."""

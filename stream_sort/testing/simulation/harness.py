@@ -10,14 +10,14 @@ from stream_sort.errors import CursorLost, NotConsumed, Trimmed
 from stream_sort.model.attempts import ENDED, is_crash_guard
 from stream_sort.model.records import Move
 from stream_sort.testing.simulation.calls import Bug, Call, RefusedEffects, Unavailable
+from stream_sort.testing.simulation.consumers import ProcessDied, SimulatedHandler, done_through
 from stream_sort.testing.simulation.delivery_claims import DeliveryClaims, names_outage
 from stream_sort.testing.simulation.failure import InvariantBroken, Trace
-from stream_sort.testing.simulation.handlers import ProcessDied, SimulatedHandler, done_through
+from stream_sort.testing.simulation.functions import CursorStream, RetryMessages
 from stream_sort.testing.simulation.operations import Attempt, Operation
 from stream_sort.testing.simulation.oracle import Oracle
 from stream_sort.testing.simulation.outcome_claims import errors_of, judge
 from stream_sort.testing.simulation.process import Program, SimulatedProcess
-from stream_sort.testing.simulation.stream import CursorStream, RetryMessages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from stream_sort.model.batch import Batch
     from stream_sort.model.consumption import Parked
-    from stream_sort.testing.simulation.consumers import Handled
-    from stream_sort.testing.simulation.handlers import OwnHandler
+    from stream_sort.testing.simulation.consumers import Handled, OwnHandler
     from stream_sort.testing.simulation.variant import Variant
     from stream_sort.testing.simulation.workload import WorkloadPlan
 

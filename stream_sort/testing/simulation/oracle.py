@@ -1,4 +1,9 @@
-"""The history of the tables, and claims that can be read off it: I1, I2, I5, I6, I10."""
+"""The history of the tables, and claims that can be read off it: I1, I2, I5, I6, I10, and those on gap policies.
+
+G1  no gap is skipped that is younger than its policy says, by the oldest message stored beyond it. If that is withdrawn
+    in the very moment, the one seq before it may be skipped, and no other
+G2  a sweep leaves no gap that is due, in any queue that it could look at
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.model.message import same_value
 from stream_sort.model.ordering import run_end
+from stream_sort.model.policy import GapPolicy
 from stream_sort.testing.simulation.failure import InvariantBroken
-from stream_sort.testing.simulation.gap_claims import check_none_due, check_not_early
+from stream_sort.upkeep.gap_notes import REASON
 
 if TYPE_CHECKING:
-    from stream_sort.model.policy import GapPolicy
+    from collections.abc import Iterable, Mapping
+
     from stream_sort.model.records import Cursor
     from stream_sort.model.slots import Entry
     from stream_sort.model.withdrawal import Withdrawal
     from stream_sort.testing.simulation.operations import Attempt
     from stream_sort.testing.simulation.world import World
+
+# Times are floats.
+CLOSE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +131,7 @@ class Oracle:
         for queue in self.queues:
             row = self._rows.get(queue)
             if row is not None and queue != but and queue not in self.lost:
-                check_none_due(row, self.world.tables.queue(queue).entries(), policy, self.world.now)
+                _check_none_due(row, self.world.tables.queue(queue).entries(), policy, self.world.now)
 
     def _check_end(self, queue: str) -> None:
         row, book = self._rows.get(queue), self._book[queue]
@@ -155,7 +165,7 @@ class Oracle:
                 contents[-1] = replace(contents[-1], entry=entry)
         withdrawn = [content.entry for contents in self.withdrawn[queue].values() for content in contents]
         for entry in new:
-            check_not_early(entry, self._stored[queue], withdrawn, self.world.now)
+            _check_not_early(entry, self._stored[queue], withdrawn, self.world.now)
         if len(slots) != len(book) - len(trimmed):
             for seq in sorted(book.keys() - slots.keys() - trimmed):
                 if attempt is not None and attempt.operation.name == "withdraw":
@@ -248,3 +258,27 @@ def _check_same(before: Entry, after: Entry) -> None:
     fields = ("seq", "document", "arrived_at", "skipped", "late")
     if not all(same_value(getattr(before, name), getattr(kept, name)) for name in fields):
         raise InvariantBroken("I6", f"the slot's content changed from {before} to {after}")
+
+
+def _check_not_early(new: Entry, stored: Iterable[Entry], withdrawn: Iterable[Entry], now: float) -> None:
+    """Raise for G1 if a policy's tombstone was put before a message beyond it was old enough."""
+    if new.skipped is None or not new.skipped.startswith(REASON):
+        return
+    skip_after = GapPolicy.parse(new.skipped.removeprefix(REASON)).skip_after or 0.0
+    if any(one.seq == new.seq + 1 for one in withdrawn):
+        stored = [*stored, *withdrawn]
+    arrivals = [one.arrived_at for one in stored if one.seq > new.seq and not one.is_tombstone]
+    oldest = min((at for at in arrivals if at is not None), default=None)
+    if oldest is None or now - oldest < skip_after - CLOSE:
+        raise InvariantBroken("G1", f"seq {new.seq} was skipped at {now}, the oldest beyond is {oldest}")
+
+
+def _check_none_due(row: Cursor, entries: Mapping[int, Entry], policy: GapPolicy, now: float) -> None:
+    """Raise for G2 if a gap is left before a message that is old enough."""
+    skip_after = (row.policy or policy).skip_after
+    if skip_after is None:
+        return
+    for seq, entry in entries.items():
+        is_due = entry.arrived_at is not None and now - entry.arrived_at >= skip_after
+        if seq > row.position and not entry.is_tombstone and is_due:
+            raise InvariantBroken("G2", f"{row.queue}: seq {seq} waits since {entry.arrived_at} beyond {row.position}")

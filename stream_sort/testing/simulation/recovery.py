@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import StoreUnavailable
-from stream_sort.testing.simulation.consumers import CONTROL
+from stream_sort.testing.simulation.consumers import CONTROL, ProcessDied
 from stream_sort.testing.simulation.failure import InvariantBroken
-from stream_sort.testing.simulation.handlers import ProcessDied
 from stream_sort.testing.simulation.operations import Failed, Operation
 from stream_sort.testing.simulation.workload import put_of
 

@@ -7,9 +7,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.testing.simulation.calls import Unavailable
+from stream_sort.testing.simulation.consumers import OwnHandler, ProcessDied
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Trace
 from stream_sort.testing.simulation.functions import Function, Worker, make_functions
-from stream_sort.testing.simulation.handlers import OwnHandler, ProcessDied
 from stream_sort.testing.simulation.harness import Harness
 from stream_sort.testing.simulation.recovery import MAX_STEPS, Recovery
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
