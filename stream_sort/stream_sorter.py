@@ -7,9 +7,9 @@ from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from stream_sort.errors import InvalidInput, SettingsError, shown
+from stream_sort.model.durations import is_time
 from stream_sort.model.message import KeyNames, check_seq
 from stream_sort.model.policy import GapPolicy
-from stream_sort.model.times import is_time
 from stream_sort.release.advancer import Limits
 from stream_sort.settings import Settings
 from stream_sort.sorter import Options, Sorter

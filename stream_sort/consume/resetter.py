@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from stream_sort.errors import ConsumerActive, InvalidInput, QueueNotFound, SettingsError, shown
 from stream_sort.model.attempts import text_of
 from stream_sort.model.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint
+from stream_sort.model.durations import is_time
 from stream_sort.model.message import check_seq
 from stream_sort.model.records import CLOCKS_DIFFER
 from stream_sort.model.slots import expand
-from stream_sort.model.times import is_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Durations as people write them: 30s, 5m, 1h, 7d, 1d12h, or a plain number of seconds. Pure."""
+"""Times and durations in seconds; durations also as people write them: 30s, 5m, 1h, 7d, 1d12h. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 
 from stream_sort.errors import InvalidInput, shown
 
+# A time since the epoch, or a duration, that every table can hold.
+LONGEST = 10_000_000_000
 MILLISECOND, SECOND, MINUTE, HOUR, DAY = 0.001, 1.0, 60.0, 3_600.0, 86_400.0
 UNITS = {
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), MILLISECOND),
@@ -43,3 +45,8 @@ def seconds_in(text: str) -> float | None:
         return None
     seconds = math.fsum(float(number) * unit for (number, _), unit in zip(parts, known, strict=True))
     return seconds if math.isfinite(seconds) else None
+
+
+def is_time(value: object) -> bool:
+    """Return True if this is a number of seconds that a table can hold; NaN and infinities are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LONGEST <= value <= LONGEST

@@ -8,9 +8,8 @@ from decimal import Decimal
 from typing import ClassVar
 
 from stream_sort.errors import InvalidInput, shown
-from stream_sort.model.durations import seconds_in
+from stream_sort.model.durations import LONGEST, seconds_in
 
-LONGEST = 10_000_000_000
 # Longer gaps are not skipped by a policy: a seq that is a timestamp by mistake would cost a tombstone for each tick.
 MAX_GAP = 10_000
 # More at once by hand are a slip of the finger, or lie before a time in place of a seq: each is a write.

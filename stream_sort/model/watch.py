@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.model.activity import HOUR
-from stream_sort.model.times import is_time
+from stream_sort.model.durations import is_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

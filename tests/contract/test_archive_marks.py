@@ -13,8 +13,8 @@ from stream_sort.settings import Settings
 from stream_sort.stores.dynamodb import connect
 from stream_sort.stores.dynamodb.archive_marks import DynamoArchiveMarks
 from stream_sort.stores.dynamodb.calls import Calls
-from stream_sort.stores.memory.archive_marks import MemoryArchiveMarks
-from stream_sort.testing.archive_contract import ArchiveMarksContract
+from tests.archive_marks import MemoryArchiveMarks
+from tests.contract.archive_contract import ArchiveMarksContract
 
 
 class TestInMemory(ArchiveMarksContract):

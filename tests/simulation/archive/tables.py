@@ -12,9 +12,9 @@ from stream_sort.replay.origins.access import TableAccess
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.raw_pages import RawPage, RawPages
 from stream_sort.stores.dynamodb.values import encode
-from stream_sort.stores.memory.archive_marks import MemoryArchiveMarks
 from stream_sort.stores.memory.cursors import MemoryCursorStore
 from stream_sort.stores.memory.tables import MemoryItemStore
+from tests.archive_marks import MemoryArchiveMarks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
