@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort import MissingItems, StreamSorter
+from stream_sort import MissingItems, StreamSorter, Sweeper
 from stream_sort.model.gaps import joined
 from stream_sort.model.ordering import gaps_between, run_through
+from stream_sort.model.records import Cleared
 from stream_sort.model.slots import Entry, Slot, expand
 from stream_sort.stores.memory.tables import MemoryQueue
 from tests.consumers import Clerk, Office, wake
-from tests.unit.queues import message, tables_of
+from tests.unit.queues import beside, message, tables_of
 
 if TYPE_CHECKING:
     from stream_sort.model.records import Cursor, Move
@@ -155,3 +156,28 @@ def test_a_trim_counts_seqs_and_leaves_a_slot_that_reaches_beyond_it(sorter: Str
 
 def test_a_message_of_a_slot_is_shown_by_its_seq(sorter: StreamSorter) -> None:
     assert [getattr(sorter.slot("q", seq), "seq", None) for seq in (0, 4, 8, 10)] == [0, 4, 8, None]
+
+
+def test_a_slot_is_cleared_as_a_whole_or_not_at_all(sorter: StreamSorter) -> None:
+    items = tables_of(sorter).stores().items
+    assert items.clear("q", -1, 3, 10) == Cleared(3, (), 3)
+    assert items.clear("q", 2, 9, 2) == Cleared(3, (), 5)
+    assert tables_of(sorter).queues["q"].firsts == [6]
+
+
+def test_a_gap_between_slots_is_given_up_once_a_message_beyond_it_is_old_enough() -> None:
+    sorter = StreamSorter.in_memory(gap_policy="skip after 0 seconds")
+    fill(sorter, range(3), range(5, 8), range(9, 12))
+    sorter.advance("q")
+    done = Sweeper(sorter).sweep()
+    assert [event.seqs for event in done.skipped] == [range(3, 5), range(8, 9)]
+    assert sorter.position("q") == 11
+
+
+def test_a_lost_row_is_found_again_from_slots(sorter: StreamSorter) -> None:
+    tables = tables_of(sorter)
+    fill(sorter, range(20, 23))
+    tables.queues["q"].seen[20] = 9
+    tables.cursors.clear()
+    assert beside(sorter).recover("q", position=9, control_table=None).position == 9
+    assert beside(sorter).gaps("q") == [range(10, 20)]
