@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.concurrency import InFlight
 from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError, Trimmed, shown
 from stream_sort.insight.inspector import Inspector
 from stream_sort.insight.released_range import ReleasedRange
@@ -16,6 +15,7 @@ from stream_sort.intake.storing import Intake
 from stream_sort.model.message import KeyNames, check_queue, check_seq, is_text, take_message
 from stream_sort.model.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
 from stream_sort.model.policy import GapPolicy
+from stream_sort.ports.in_flight import InFlight
 from stream_sort.release.advancer import Advancer, Limits, Reach
 from stream_sort.release.opener import Opener
 from stream_sort.release.position_cache import Hints

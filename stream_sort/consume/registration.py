@@ -11,8 +11,8 @@ from stream_sort.model.consumption import LATEST, Checkpoint, Subscription
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stream_sort.concurrency import InFlight
     from stream_sort.ports import Checkpoints, Clock, CursorStore, Subscriptions
+    from stream_sort.ports.in_flight import InFlight
 
 
 # For how long a process trusts that a consumer still is registered as it read it, in seconds.

@@ -19,10 +19,10 @@ from stream_sort.model.records import CLOCKS_DIFFER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stream_sort.concurrency import InFlight
     from stream_sort.model.records import Cursor
     from stream_sort.model.slots import Entry
     from stream_sort.ports import ItemStore
+    from stream_sort.ports.in_flight import InFlight
 
 BINS = 48
 HOUR, DAY = 3_600.0, 86_400.0

@@ -24,9 +24,9 @@ from stream_sort.release.time_budget import Turns
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
-    from stream_sort.concurrency import InFlight
     from stream_sort.intake.storing import Intake
     from stream_sort.model.outcomes import PutResult
+    from stream_sort.ports.in_flight import InFlight
     from stream_sort.release.advancer import Advancer, Walk
     from stream_sort.release.time_budget import CallTime
 

@@ -25,9 +25,9 @@ from stream_sort.release.queue_errors import HOPELESS, FailingQueues, hopeless_o
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from stream_sort.concurrency import InFlight
     from stream_sort.model.slots import Entry
     from stream_sort.ports import Clock, CursorStore, ItemStore
+    from stream_sort.ports.in_flight import InFlight
     from stream_sort.release.time_budget import CallTime
 
     Place = tuple[str, int]

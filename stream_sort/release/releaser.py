@@ -12,7 +12,7 @@ from stream_sort.release.queue_errors import HOPELESS, WRONG_TABLE, tried
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stream_sort.concurrency import InFlight
+    from stream_sort.ports.in_flight import InFlight
     from stream_sort.release.advancer import Advancer, Reach, Walk
     from stream_sort.release.position_cache import Hint
     from stream_sort.release.time_budget import CallTime

@@ -19,3 +19,8 @@ def test_nobody_reaches_through_a_sorter_into_its_tables(room: str) -> None:
         if isinstance(node, ast.Attribute) and node.attr == "stores"
     ]
     assert found == []
+
+
+def test_hardly_anything_stands_outside_a_room() -> None:
+    modules = {module.stem for module in LIBRARY.glob("*.py")} - {"__init__"}
+    assert len(modules) <= 7, sorted(modules)

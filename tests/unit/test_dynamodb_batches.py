@@ -19,9 +19,9 @@ from stream_sort import (
     StoreUnavailable,
     StreamSorter,
 )
-from stream_sort.concurrency import InFlight
 from stream_sort.model.message import KeyNames, Message
 from stream_sort.model.records import Arrival
+from stream_sort.ports.in_flight import InFlight
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.inserts import Inserts
 from stream_sort.stores.dynamodb.tables import TableNames

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import InvalidInput, InvalidMessage, SequenceConflict, StreamSorter
-from stream_sort.concurrency import InFlight
+from stream_sort.ports.in_flight import InFlight
 from stream_sort.release.position_cache import Hint, Hints
 from stream_sort.testing import MovableClock
 from tests.unit.queues import message

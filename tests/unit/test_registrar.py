@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from stream_sort import StoreUnavailable
-from stream_sort.concurrency import InFlight
 from stream_sort.consume.registration import Registration
 from stream_sort.model.consumption import LATEST, Checkpoint, Subscription
 from stream_sort.model.records import QueuePage
+from stream_sort.ports.in_flight import InFlight
 from tests.consumers import Clerk, Interrupted, Office, OnePort, fail, interrupt_registration, wake
 
 

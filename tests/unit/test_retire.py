@@ -18,10 +18,10 @@ from stream_sort import (
     StoreUnavailable,
     StreamSortError,
 )
-from stream_sort.concurrency import InFlight
 from stream_sort.consume.registration import Registration
 from stream_sort.consume.session import EARLY
 from stream_sort.model.records import QueuePage
+from stream_sort.ports.in_flight import InFlight
 from stream_sort.upkeep.lag_watch import LagWatch
 from tests.consumers import Clerk, Office, interrupt_registration, wake
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from stream_sort.concurrency import InFlight
 from stream_sort.errors import InvalidInput, SettingsError, shown
+from stream_sort.ports.in_flight import InFlight
 from stream_sort.replay.files.local_files import LocalFiles
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws.clients import make_client
-from stream_sort.concurrency import InFlight
 from stream_sort.errors import SettingsError, shown
 from stream_sort.model.message import KeyNames
 from stream_sort.ports import Stores
+from stream_sort.ports.in_flight import InFlight
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.cursors import DynamoCursorStore, DynamoHeadReader

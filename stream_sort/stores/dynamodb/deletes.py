@@ -9,7 +9,7 @@ from stream_sort.stores.dynamodb import tables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_sort.concurrency import InFlight
+    from stream_sort.ports.in_flight import InFlight
     from stream_sort.stores.dynamodb.calls import Calls
     from stream_sort.stores.dynamodb.tables import TableNames
     from stream_sort.stores.dynamodb.values import Wire

@@ -27,7 +27,7 @@ from stream_sort.stores.dynamodb.hanging_queues import HangingQueues
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stream_sort.concurrency import InFlight
+    from stream_sort.ports.in_flight import InFlight
     from stream_sort.stores.dynamodb.calls import Calls, Patience, Reply
     from stream_sort.stores.dynamodb.tables import TableNames
     from stream_sort.stores.dynamodb.values import Wire

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.wakes import WakeReader, batch_response
-from stream_sort.concurrency import InFlight
 from stream_sort.consume.consumer import Consumer
 from stream_sort.consume.context import ConsumerContext, DeliveryTerms, Nudger
 from stream_sort.consume.handler import call_handler
@@ -20,6 +19,7 @@ from stream_sort.errors import MissingItems, PartlyDone, TryLater
 from stream_sort.model.batch import Effect
 from stream_sort.model.consumption import EARLIEST, Checkpoint, Subscription, first_checkpoint
 from stream_sort.model.ordering import run_through
+from stream_sort.ports.in_flight import InFlight
 from stream_sort.testing.simulation.calls import Call
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ class InFlight:
         self.limit = limit
 
     def map(self, call: Callable[[Job], Answer], jobs: Sequence[Job]) -> list[Answer]:
-        """The answers, in the order of the jobs; the first error is raised after all calls have ended."""
+        """Return the answers, in the order of the jobs; the first error is raised after all calls have ended."""
         if self.limit == 1 or len(jobs) < 2:  # noqa: PLR2004  # one job gains nothing from a thread
             return [call(job) for job in jobs]
         # Each call in a context of its own, so that a time limit set around all of them holds in the threads, too.
