@@ -11,13 +11,13 @@ from stream_sort.model.consumption import Wake
 from stream_sort.ports.time_limit import seconds_left
 from tests.consumers import (
     Clerk,
-    Interrupted,
     Office,
     control_of,
     ends,
     fail,
     fail_twice,
     give_control,
+    interrupt_registration,
     is_given_up,
     wake,
 )
@@ -415,9 +415,7 @@ def test_a_queue_that_was_parked_without_an_answer_is_a_failure_and_comes_again(
 
 def fail_to_read_the_registration(consumer: OrderedConsumer) -> None:
     """Once, the next time it is read."""
-    registrar = consumer._registration
-    registrar._control = store = Interrupted(registrar._control)  # type: ignore[assignment]
-    store.before["register"] = [fail]
+    interrupt_registration(consumer).before["register"] = [fail]
 
 
 @pytest.mark.parametrize("pause", [0.0, 1_000.0], ids=["fresh", "overdue"])

@@ -245,12 +245,12 @@ def test_a_consumer_retired_while_it_starts_leaves_no_half_registration(office: 
     office.put(0, 1)
     control = office.sorter.stores.control("Control")
     consumer = office.hire(Clerk(), start="latest")
-    registrar = Registration(
+    registration = Registration(
         control.subscriptions, control.checkpoints, office.sorter.stores.cursors, office.clock, office.sorter.in_flight
     )
     make_ready = control.subscriptions.make_ready
     control.subscriptions.make_ready = lambda one: (consumer.retire(), make_ready(one))[1]  # type: ignore[method-assign]
-    registrar.register("billing", "latest")
+    registration.register("billing", "latest")
     assert known(office) == []
 
 

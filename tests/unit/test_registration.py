@@ -123,7 +123,7 @@ class OneByOne:
         return QueuePage((names[index],), index + 1 if index + 1 < len(names) else None)
 
 
-def registrar(office: Office, cursors: Any) -> Registration:
+def registration(office: Office, cursors: Any) -> Registration:
     control = office.sorter.stores.control("Control")
     return Registration(control.subscriptions, control.checkpoints, cursors, office.clock, InFlight(1))
 
@@ -131,7 +131,7 @@ def registrar(office: Office, cursors: Any) -> Registration:
 def test_every_page_of_queues_gets_its_checkpoints(office: Office) -> None:
     for queue in "abc":
         office.put(0, 1, queue=queue)
-    registrar(office, OneByOne(office.sorter.stores.cursors)).register("late", LATEST)
+    registration(office, OneByOne(office.sorter.stores.cursors)).register("late", LATEST)
     assert [office.row(queue, "late") for queue in "abc"] == [Checkpoint("late", queue, 1) for queue in "abc"]
     control = office.sorter.stores.control("Control")
     assert control.subscriptions.consumers() == [Subscription("late", LATEST, office.clock(), ready=True)]
@@ -193,7 +193,7 @@ def test_a_latest_consumer_that_is_retired_for_a_moment_while_it_starts_starts_a
         return get(queue)
 
     cursors.get = get_while_it_is_retired
-    registrar(office, cursors).register("billing", LATEST)
+    registration(office, cursors).register("billing", LATEST)
     wake(office.hire(clerk, start="latest"), "a", "b", "c")
     assert clerk.batches == []
 
@@ -203,11 +203,11 @@ def test_a_slow_registration_stops_when_another_one_is_through(office: Office) -
     control = office.sorter.stores.control("Control")
 
     def another_one_is_through() -> None:
-        registrar(office, office.sorter.stores.cursors).register("late", LATEST)
+        registration(office, office.sorter.stores.cursors).register("late", LATEST)
         office.put(0, queue="new")
 
     office.put(0, queue="b")
-    slow = registrar(office, OneByOne(office.sorter.stores.cursors, another_one_is_through))
+    slow = registration(office, OneByOne(office.sorter.stores.cursors, another_one_is_through))
     assert slow.register("late", LATEST) == LATEST
     assert control.subscriptions.consumers()[0].ready
     assert office.row("new", "late") is None
