@@ -42,7 +42,7 @@ def where(access: TableAccess, sorter: StreamSorter) -> list[str]:
 
 
 def seqs(sorter: StreamSorter) -> list[int]:
-    return [one.seq for one in sorter.stores.items.page("eve", -1, 99, 100).items]
+    return [slot.first for slot in sorter.stores.items.page("eve", -1, 99, 100).slots]
 
 
 def test_archive_asks_before_it_trims_and_a_script_does_not(
