@@ -79,7 +79,7 @@ class OrderedConsumer(Consumer):
             raise SettingsError(f"sorter is {shown(sorter)}; it must be a StreamSorter")
         self._sorter = sorter
         self._settings = settings
-        self._control = sorter.stores.control(control_table)
+        self._control = sorter.homes.only.control(control_table)
         context = ConsumerContext(
             terms=DeliveryTerms(name, batch_size, max_attempts, on_poison == "dead_letter", settings.start),
             queues=sorter.queues,
@@ -91,7 +91,7 @@ class OrderedConsumer(Consumer):
             new_run=lambda: uuid.uuid4().hex,
         )
         registration = Registration(
-            self._control.subscriptions, context.checkpoints, sorter.stores.cursors, sorter.clock, sorter.in_flight
+            self._control.subscriptions, context.checkpoints, sorter.homes.only.cursors, sorter.clock, sorter.in_flight
         )
         super().__init__(context, registration, pace)
         self._process: Any = None
@@ -184,5 +184,5 @@ class OrderedConsumer(Consumer):
         from stream_sort.aws_lambda.telemetry import Telemetry  # noqa: PLC0415
         from stream_sort.aws_lambda.wakes import WakeReader  # noqa: PLC0415
 
-        reader = WakeReader(self.name, self._sorter.stores.cursor_table, self._sorter.options.keys)
-        return ProcessStep(self, reader, Telemetry("process", self._sorter.stores.requests))
+        reader = WakeReader(self.name, self._sorter.homes.only.cursor_table, self._sorter.options.keys)
+        return ProcessStep(self, reader, Telemetry("process", self._sorter.requests))

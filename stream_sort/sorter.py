@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stream_sort.intake.window import Window
     from stream_sort.model.slots import Entry
     from stream_sort.model.withdrawal import Withdrawal
-    from stream_sort.ports import Clock, ControlStores, Stores
+    from stream_sort.ports import Clock, ControlStores, Home, Homes
 
 MAX_REASON_BYTES = 256
 
@@ -68,19 +68,17 @@ class Sorter:
     a state from which any later call on the queue, or a sweep, goes on; nothing depends on this object's memory.
     """
 
-    def __init__(self, stores: Stores, options: Options, clock: Clock) -> None:
-        self._stores = stores
+    def __init__(self, homes: Homes, options: Options, clock: Clock) -> None:
+        self._homes = homes
         self._options = options
         self._clock = clock
-        in_flight, hints = InFlight(options.in_flight), Hints()
-        self._inspector = Inspector(stores.items, options.first_seq)
-        self._intake = Intake(stores.items, stores.cursors, hints, options.keys, options.first_seq, clock, in_flight)
-        self._advancer = Advancer(
-            stores.items, stores.cursors, stores.heads, hints, clock, options.first_seq, options.limits
-        )
+        in_flight, hints, home = InFlight(options.in_flight), Hints(), homes.only
+        self._inspector = Inspector(home.items, options.first_seq)
+        self._intake = Intake(home.items, home.cursors, hints, options.keys, options.first_seq, clock, in_flight)
+        self._advancer = Advancer(home.items, home.cursors, home.heads, hints, clock, options.first_seq, options.limits)
         self._queues = Queues(
-            items=stores.items,
-            cursors=stores.cursors,
+            items=home.items,
+            cursors=home.cursors,
             advancer=self._advancer,
             clock=clock,
             in_flight=in_flight,
@@ -90,12 +88,21 @@ class Sorter:
         )
         self._opener = Opener(self._queues, hints)
         self._skipper = Skipper(self._queues)
-        self._withdrawer = Withdrawer(stores.items, stores.withdrawals, self._advancer, clock)
+        self._withdrawer = Withdrawer(home.items, home.withdrawals, self._advancer, clock)
 
     @property
-    def stores(self) -> Stores:
+    def homes(self) -> Homes:
         """The tables behind this sorter."""
-        return self._stores
+        return self._homes
+
+    @property
+    def stores(self) -> Home:
+        """The tables of its only home."""
+        return self._homes.only
+
+    def requests(self) -> int:
+        """Return how many requests were made to the tables so far."""
+        return sum(home.requests() for home in self._homes.all())
 
     @property
     def options(self) -> Options:
@@ -121,19 +128,19 @@ class Sorter:
         """Return what read models read: these tables, and the control table if one is named."""
         from stream_sort.insight.sources import Sources  # noqa: PLC0415  # no function of the app asks for it
 
-        stores, options = self._stores, self._options
+        home, options = self._homes.only, self._options
         return Sources(
-            items=stores.items,
-            cursors=stores.cursors,
-            heads=stores.heads,
-            open_control=None if control_table is None else partial(stores.control, control_table),
-            cursor_table=stores.cursor_table,
+            items=home.items,
+            cursors=home.cursors,
+            heads=home.heads,
+            open_control=None if control_table is None else partial(home.control, control_table),
+            cursor_table=home.cursor_table,
             keys=options.keys,
             first_seq=options.first_seq,
             gap_policy=options.gap_policy,
             clock=self._clock,
             in_flight=self.in_flight,
-            requests=stores.requests,
+            requests=self.requests,
             explain=self.explain,
         )
 
@@ -187,7 +194,7 @@ class Sorter:
         for window in self._intake.windows(messages, self._options.window):
             queues = window.seqs()
             if len(queues) > 1:
-                self._stores.check_items(next(iter(queues)))
+                self._homes.only.check_items(next(iter(queues)))
             yield window
 
     def advance(self, queue: str) -> Advance:
@@ -259,7 +266,7 @@ class Sorter:
 
     def slot(self, queue: str, seq: int) -> Entry | None:
         """What is stored at a seq, released or not: a message, or a tombstone and perhaps a late message; or None."""
-        found = self._stores.items.holding(check_queue(queue), check_seq(seq))
+        found = self._homes.of(check_queue(queue)).items.holding(queue, check_seq(seq))
         return None if found is None else found.at(seq)
 
     def skip(self, queue: str, seqs: int | Iterable[int], reason: str = "skipped by hand") -> Skip:
@@ -306,8 +313,9 @@ class Sorter:
         until the next one is released: it is the proof that the queue had begun, should its cursor row be lost.
         Killed or failed anywhere, the same call finishes it.
         """
-        trimmer = Trimmer(self._stores.items, self._stores.cursors, self._control(control_table))
-        return trimmer.trim(check_queue(queue), check_seq(through, "through"))
+        home = self._homes.of(check_queue(queue))
+        trimmer = Trimmer(home.items, home.cursors, self._control(control_table))
+        return trimmer.trim(queue, check_seq(through, "through"))
 
     def recover(
         self, queue: str, *, control_table: str | None, position: int | None = None, dry_run: bool = False
@@ -318,7 +326,7 @@ class Sorter:
         says that there are no consumers. The queue's own gap policy is lost with its row: the default holds until it is
         set again.
         """
-        recoverer = Recoverer(self._queues, self._stores.withdrawals, self._control(control_table))
+        recoverer = Recoverer(self._queues, self._homes.only.withdrawals, self._control(control_table))
         at = None if position is None else check_seq(position, "position")
         return recoverer.recover(check_queue(queue), at, dry_run=dry_run)
 
@@ -349,5 +357,6 @@ class Sorter:
     def _control(self, table: str | None) -> ControlStores | None:
         if table is None:
             return None
-        self._stores.check_control(table)
-        return self._stores.control(table)
+        home = self._homes.only
+        home.check_control(table)
+        return home.control(table)

@@ -10,6 +10,7 @@ from stream_sort.errors import InvalidInput, SettingsError, shown
 from stream_sort.model.durations import is_time
 from stream_sort.model.message import KeyNames, check_seq
 from stream_sort.model.policy import GapPolicy
+from stream_sort.ports import Homes
 from stream_sort.release.advancer import Limits
 from stream_sort.settings import Settings
 from stream_sort.sorter import Options, Sorter
@@ -17,7 +18,7 @@ from stream_sort.sorter import Options, Sorter
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from stream_sort.ports import Clock, Stores
+    from stream_sort.ports import Clock
 
     class Tuning(TypedDict, total=False):
         """Settings that most users leave alone; see Settings."""
@@ -120,16 +121,17 @@ class StreamSorter(Sorter):
         settings = Settings(
             queue_key=queue_key, seq_key=seq_key, first_seq=first_seq, on_conflict=on_conflict, **_plain(tuning)
         )
-        return cls._wired(settings, MemoryTables().stores(), clock)
+        return cls._wired(settings, Homes(MemoryTables().home()), clock)
 
     def create_tables(self) -> None:
         """Create the tables if they are not there, and wait for them; for local use and tests."""
-        self.stores.create_tables()
+        for home in self.homes.all():
+            home.create_tables()
 
     @classmethod
-    def _wired(cls, settings: Settings, stores: Stores, clock: Clock) -> Self:
+    def _wired(cls, settings: Settings, homes: Homes, clock: Clock) -> Self:
         sorter = cls.__new__(cls)
-        Sorter.__init__(sorter, stores, _options(settings), _checked(clock))
+        Sorter.__init__(sorter, homes, _options(settings), _checked(clock))
         return sorter
 
 
@@ -174,8 +176,8 @@ def _options(settings: Settings) -> Options:
     )
 
 
-def _dynamodb(settings: Settings, client: Any) -> Stores:
+def _dynamodb(settings: Settings, client: Any) -> Homes:
     # boto3 is loaded here, not by `import stream_sort`.
     from stream_sort.stores.dynamodb import connect  # noqa: PLC0415
 
-    return connect(settings, client)
+    return Homes(connect(settings, client))

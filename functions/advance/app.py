@@ -11,7 +11,7 @@ from stream_sort.aws_lambda.telemetry import Telemetry
 
 # Built once a process, before the first event.
 sorter = StreamSorter.from_env()
-handler = AdvanceQueues(sorter, Telemetry("advance", sorter.stores.requests))
+handler = AdvanceQueues(sorter, Telemetry("advance", sorter.requests))
 
 gc.freeze()
 gc.enable()

@@ -14,7 +14,7 @@ from stream_sort.settings import EnqueueSettings
 # Built once a process, before the first event.
 sorter = StreamSorter.from_env()
 url = EnqueueSettings.from_env().dead_letters_url
-handler = Enqueue(sorter, Telemetry("enqueue", sorter.stores.requests), DeadLetterQueue(url) if url else None)
+handler = Enqueue(sorter, Telemetry("enqueue", sorter.requests), DeadLetterQueue(url) if url else None)
 
 gc.freeze()
 gc.enable()

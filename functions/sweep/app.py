@@ -11,7 +11,7 @@ from stream_sort.aws_lambda.telemetry import Telemetry
 
 # Built once a process, before the first event.
 sorter = StreamSorter.from_env()
-handler = scheduled_sweep(sorter, Telemetry("sweep", sorter.stores.requests))
+handler = scheduled_sweep(sorter, Telemetry("sweep", sorter.requests))
 
 gc.freeze()
 gc.enable()

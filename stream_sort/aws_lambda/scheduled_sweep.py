@@ -20,7 +20,7 @@ def scheduled_sweep(sorter: Sorter, telemetry: Telemetry) -> SweepStep:
     """The step that sweeps a sorter's queues and watches over consumers, the stack's own from the first day."""
     settings = ConsumerSettings.from_env()
     start = check_start(settings.start)
-    control, cursors = sorter.stores.control(settings.control_table), sorter.stores.cursors
+    control, cursors = sorter.homes.only.control(settings.control_table), sorter.homes.only.cursors
     subscriptions, checkpoints = control.subscriptions, control.checkpoints
     registration = Registration(subscriptions, checkpoints, cursors, sorter.clock, sorter.in_flight)
     watcher = LagWatch(subscriptions, checkpoints, cursors)

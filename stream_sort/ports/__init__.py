@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from stream_sort.ports.control import Checkpoints, ControlStores, DeadLetters, Subscriptions
 from stream_sort.ports.cursors import CursorStore, HeadReader
+from stream_sort.ports.homes import Home, Homes
 from stream_sort.ports.items import ItemStore
-from stream_sort.ports.stores import Stores
 from stream_sort.ports.surroundings import Clock, Lagging, Waker
 from stream_sort.ports.withdrawals import WithdrawalStore
 
@@ -20,9 +20,10 @@ __all__ = [
     "CursorStore",
     "DeadLetters",
     "HeadReader",
+    "Home",
+    "Homes",
     "ItemStore",
     "Lagging",
-    "Stores",
     "Subscriptions",
     "Waker",
     "WithdrawalStore",

@@ -16,7 +16,7 @@ from stream_sort.testing.contract_examples import NOW, arrival
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.ports import ControlStores, Stores
+    from stream_sort.ports import ControlStores, Home
 
 ROW = Checkpoint("billing", "q", 4, run="run 1", committed_at=NOW)
 PARKED = Parked("q", 5, "ValueError: no", 2, NOW, NOW + 8)
@@ -31,7 +31,7 @@ class ControlBench:
     """
 
     control: ControlStores
-    stores: Stores
+    home: Home
     table: str
     written: Callable[[], dict[str, dict[str, Any]]]
 
@@ -54,9 +54,9 @@ class ControlStoreContract:
         nothing = bench.control.checkpoints.standing("billing", "q", 3)
         assert (nothing.checkpoint, nothing.cursor, nothing.taken) == (None, None, False)
         bench.control.checkpoints.create(ROW)
-        cursor = bench.stores.cursors.create(Cursor("q", 5, 0)).cursor
-        bench.stores.items.put(arrival("q", 3, body="x" * 5_000), NOW)
-        bench.stores.items.skip(Tombstones("q", (4,), "lost", None), NOW)
+        cursor = bench.home.cursors.create(Cursor("q", 5, 0)).cursor
+        bench.home.items.put(arrival("q", 3, body="x" * 5_000), NOW)
+        bench.home.items.skip(Tombstones("q", (4,), "lost", None), NOW)
         for slot, taken in ((3, True), (4, True), (5, False), (None, None)):
             standing = bench.control.checkpoints.standing("billing", "q", slot)
             assert (standing.checkpoint, standing.cursor, standing.taken) == (ROW, cursor, taken)

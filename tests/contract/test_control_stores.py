@@ -19,7 +19,7 @@ from stream_sort.testing.control_contract import ControlBench, ControlConditionC
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stream_sort.ports import Stores
+    from stream_sort.ports import Home
 
 
 class TestInMemory(ControlStoreContract, ControlConditionContract):
@@ -32,7 +32,7 @@ class TestInMemory(ControlStoreContract, ControlConditionContract):
             effects = tables.controls["Control"].effects
             return {effect.request["Item"]["id"]: effect.request["Item"] for effect in effects}
 
-        return ControlBench(control, tables.stores(), "Effects", written)
+        return ControlBench(control, tables.home(), "Effects", written)
 
 
 class TestOnMoto(ControlStoreContract, ControlConditionContract):
@@ -55,7 +55,7 @@ class TestOnMiniStack(ControlStoreContract, ControlConditionContract):
         return on_dynamodb(stores, dynamodb)
 
 
-def on_dynamodb(stores: Stores, client: Any) -> ControlBench:
+def on_dynamodb(stores: Home, client: Any) -> ControlBench:
     name = uuid.uuid4().hex[:12]
     control = stores.control(f"control-{name}")
     control.create_table()

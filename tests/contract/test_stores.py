@@ -17,18 +17,18 @@ from stream_sort.testing.withdrawal_contract import WithdrawalStoreContract
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stream_sort.ports import Stores
+    from stream_sort.ports import Home
 
 
 class InMemory:
     @pytest.fixture
-    def stores(self) -> Stores:
-        return MemoryTables().stores()
+    def stores(self) -> Home:
+        return MemoryTables().home()
 
 
 class OnMoto:
     @pytest.fixture
-    def stores(self) -> Iterator[Stores]:
+    def stores(self) -> Iterator[Home]:
         with mock_aws():
             client = boto3.client(
                 "dynamodb", region_name="eu-west-1", aws_access_key_id="test", aws_secret_access_key="test"
@@ -42,7 +42,7 @@ class OnMoto:
 
 class OnMiniStack:
     @pytest.fixture
-    def stores(self, dynamodb: Any, tables: Any) -> Stores:
+    def stores(self, dynamodb: Any, tables: Any) -> Home:
         return connect(Settings(items_table=tables.items, cursor_table=tables.cursor), dynamodb)
 
 

@@ -428,7 +428,7 @@ def test_what_an_earlier_version_noted_before_a_try_is_known() -> None:
 
 def hire_elsewhere(office: Office, ahead: float, **terms: Any) -> tuple[OrderedConsumer, Clerk]:
     """A process of the same consumer on a machine whose clock is ahead."""
-    sorter = Sorter(office.sorter.stores, office.sorter.options, lambda: office.clock() + ahead)
+    sorter = Sorter(office.sorter.homes, office.sorter.options, lambda: office.clock() + ahead)
     clerk = Clerk()
     return OrderedConsumer("billing", clerk, sorter=sorter, waker=office.waker, **terms), clerk
 

@@ -14,6 +14,7 @@ from stream_sort import StreamSorter
 from stream_sort.insight.costing.disorder import LookAhead, releases
 from stream_sort.insight.costing.model import OWN_BYTES, Load, monthly
 from stream_sort.insight.costing.work import Work, read_units, write_units
+from stream_sort.ports import Homes
 from stream_sort.sorter import Sorter
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def counted_sorter(item_bytes: int, ledger: list[Work]) -> Sorter:
         cursors=Counted(plain.stores.cursors, cursors, ledger),
         heads=Counted(plain.stores.heads, lambda *_: Work(1, 0, 2), ledger),
     )
-    return Sorter(stores, plain.options, plain.clock)
+    return Sorter(Homes(stores), plain.options, plain.clock)
 
 
 def lengths_of(order: tuple[int, ...]) -> list[int]:

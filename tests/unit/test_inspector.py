@@ -68,7 +68,7 @@ def test_explain_of_a_whole_queue_says_that_nothing_waits(sorter: StreamSorter) 
 
 def test_explain_of_a_stuck_queue_says_advance(sorter: StreamSorter) -> None:
     sorter.put(message(0))
-    tables_of(sorter).stores().items.skip(Tombstones("q", (1,), "by other means", None), 0.0)
+    tables_of(sorter).home().items.skip(Tombstones("q", (1,), "by other means", None), 0.0)
     assert "advance('q') frees it" in sorter.explain("q").remedy
     assert sorter.advance("q").new == 1
 
@@ -80,7 +80,7 @@ def test_i9_every_question_refuses_a_bad_queue_name(sorter: StreamSorter, call: 
 
 
 def test_explain_names_what_lies_before_the_start_and_can_never_be_released(sorter: StreamSorter) -> None:
-    tables_of(sorter).stores().items.put(Arrival(check_message(message(3), KeyNames()), None), 0.0)
+    tables_of(sorter).home().items.put(Arrival(check_message(message(3), KeyNames()), None), 0.0)
     later = beside(sorter, first_seq=70)
     told = "seq 3 is stored before the start of the queue at 70 and is never released"
     assert (

@@ -511,7 +511,7 @@ def test_i5_what_is_stored_below_the_floor_is_refused_though_the_time_is_over_fo
     sorter = StreamSorter.in_memory(in_flight=1, window=3)
     sorter.put_many(message(seq) for seq in range(4))
     # Trimmed by somebody else: this process remembers no floor.
-    Sorter(sorter.stores, sorter.options, sorter.clock).trim("q", 2, control_table=None)
+    Sorter(sorter.homes, sorter.options, sorter.clock).trim("q", 2, control_table=None)
     put_many = sorter.stores.items.put_many
 
     def slowly(arrivals: Any, now: float) -> Any:
@@ -545,8 +545,8 @@ def test_i1_what_is_withdrawn_between_two_windows_of_one_call_is_not_taken_for_s
     first.put_many(message(seq) for seq in range(11))
     first.trim("q", 5, control_table=None)
     first.put(message(12))
-    operator = Sorter(first.stores, first.options, first.clock)
-    sorter = Sorter(first.stores, Options(window=2, in_flight=1), first.clock)
+    operator = Sorter(first.homes, first.options, first.clock)
+    sorter = Sorter(first.homes, Options(window=2, in_flight=1), first.clock)
 
     def source() -> Iterator[dict[str, Any]]:
         yield message(3)

@@ -49,7 +49,7 @@ def test_i6_a_conflict_can_raise_after_it_advanced() -> None:
     strict.put(message(0))
     stuck.stores.items.put_many([], 0.0)
     strict.put(message(2, body="first"))
-    tables_of(strict).stores().items.skip(Tombstones("q", (1,), "by other means", None), 0.0)
+    tables_of(strict).home().items.skip(Tombstones("q", (1,), "by other means", None), 0.0)
     with pytest.raises(SequenceConflict) as caught:
         strict.put(message(2, body="second"))
     assert (caught.value.queue, caught.value.seq) == ("q", 2)
@@ -92,7 +92,7 @@ def test_a_backlog_is_released_in_bounded_steps() -> None:
     sorter = StreamSorter.in_memory(max_advance=10)
     sorter.put_many(message(seq) for seq in range(1, 95))
     moves: list[int] = []
-    store = tables_of(sorter).stores().cursors
+    store = tables_of(sorter).home().cursors
     move = store.move
 
     def counted(cursor: Cursor, new: int, now: float) -> Any:
@@ -123,6 +123,6 @@ def test_the_last_seq_of_all_is_stored_and_waits(sorter: StreamSorter) -> None:
 
 def test_what_others_wrote_behind_many_messages_from_before_the_start_is_released(sorter: StreamSorter) -> None:
     for seq in range(100):
-        tables_of(sorter).stores().items.put(Arrival(take_message(message(seq), KeyNames()), None), 0.0)
+        tables_of(sorter).home().items.put(Arrival(take_message(message(seq), KeyNames()), None), 0.0)
     late = beside(sorter, first_seq=70)
     assert late.advance("q").new == 99

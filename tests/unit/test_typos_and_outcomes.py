@@ -37,7 +37,7 @@ def test_the_position_of_a_queue_that_never_was_is_just_before_its_first_seq(sor
     [
         lambda sorter: sorter.open("q", first_seq=5),
         lambda sorter: sorter.set_policy("q", "wait"),
-        lambda sorter: tables_of(sorter).stores().items.put(Arrival(check_message(message(3), KeyNames()), None), 0.0),
+        lambda sorter: tables_of(sorter).home().items.put(Arrival(check_message(message(3), KeyNames()), None), 0.0),
     ],
     ids=["opened", "with a policy", "written by others"],
 )

@@ -49,7 +49,7 @@ class Crowd:
         self.watcher = self.new_watcher()
 
     def new_watcher(self) -> LagWatch:
-        return LagWatch(self.control.subscriptions, self.control.checkpoints, self.tables.stores().cursors)
+        return LagWatch(self.control.subscriptions, self.control.checkpoints, self.tables.home().cursors)
 
     def sweep(self, after: float = 60.0) -> list[str]:
         self.now += after
@@ -60,7 +60,7 @@ class Crowd:
     def release(self, number: int, count: int) -> str:
         """Move a queue of which no consumer hears."""
         row = self.tables.cursors[name(number)]
-        self.tables.stores().cursors.move(row, row.position + count, self.now)
+        self.tables.home().cursors.move(row, row.position + count, self.now)
         return row.queue
 
     def consume(self, queue: str) -> None:
@@ -122,7 +122,7 @@ def test_more_lagging_queues_than_can_be_remembered_are_told_and_nudged_once_an_
     first = crowd.sweep()
     assert len(first) == 3_000
     assert (crowd.watcher.watched.forgotten, crowd.watcher.watched.lag["billing"]) == (2_000, 3_000)
-    cursors = crowd.tables.stores().cursors
+    cursors = crowd.tables.home().cursors
     for queue in first:
         cursors.nudge(queue, crowd.now)
     nudged = 0

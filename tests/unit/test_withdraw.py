@@ -19,6 +19,7 @@ from stream_sort import (
 from stream_sort.model.message import KeyNames, check_message
 from stream_sort.model.outcomes import Status
 from stream_sort.model.records import Arrival
+from stream_sort.ports import Homes
 from stream_sort.sorter import Sorter
 from tests.unit.queues import beside, message, tables_of
 
@@ -96,7 +97,7 @@ def test_what_is_released_behind_a_trim_cannot_be_withdrawn(sorter: StreamSorter
 def test_what_a_dead_writer_left_to_be_released_is_released_and_not_withdrawn(sorter: StreamSorter) -> None:
     sorter.put(message(0))
     for seq in (1, 2):
-        tables_of(sorter).stores().items.put(Arrival(check_message(message(seq), KeyNames()), 0), 0.0)
+        tables_of(sorter).home().items.put(Arrival(check_message(message(seq), KeyNames()), 0), 0.0)
     with pytest.raises(NotWithdrawn, match="it is released; the queue is at position 2"):
         sorter.withdraw("q", 2)
 
@@ -116,7 +117,7 @@ def test_a_tombstone_and_an_empty_slot_are_named(sorter: StreamSorter) -> None:
 def test_what_lies_before_the_start_is_named() -> None:
     sorter = StreamSorter.in_memory(first_seq=10)
     sorter.put(message(10))
-    tables_of(sorter).stores().items.put(Arrival(check_message(message(3), KeyNames()), None), 0.0)
+    tables_of(sorter).home().items.put(Arrival(check_message(message(3), KeyNames()), None), 0.0)
     with pytest.raises(NotWithdrawn, match="before the start of the queue at 10"):
         sorter.withdraw("q", 3)
 
@@ -143,7 +144,7 @@ def test_a_reason_that_cannot_be_kept_is_refused(sorter: StreamSorter, reason: A
 
 
 def test_what_others_wrote_to_a_queue_without_a_row_can_be_withdrawn(sorter: StreamSorter) -> None:
-    tables_of(sorter).stores().items.put(Arrival(check_message(message(TIME), KeyNames()), None), 0.0)
+    tables_of(sorter).home().items.put(Arrival(check_message(message(TIME), KeyNames()), None), 0.0)
     assert sorter.withdraw("q", TIME).seq == TIME
     assert sorter.put(message(0)).new == 0
 
@@ -183,7 +184,7 @@ class Meddling:
 
 
 def with_ports(sorter: StreamSorter, **ports: Any) -> Sorter:
-    return Sorter(replace(sorter.stores, **ports), sorter.options, sorter.clock)
+    return Sorter(Homes(replace(sorter.stores, **ports)), sorter.options, sorter.clock)
 
 
 @pytest.mark.parametrize("call", ["put", "put_many"])
@@ -197,7 +198,7 @@ def test_a_writer_never_moves_the_cursor_over_a_message_of_its_own_that_was_with
         other.withdraw("q", 5)
         stores.items.put(Arrival(check_message(message(4), KeyNames()), 3), 0.0)
 
-    other, stores = beside(sorter), tables_of(sorter).stores()
+    other, stores = beside(sorter), tables_of(sorter).home()
     # It has stored 4, 5 and 6, one by one, and is about to move the cursor; 5 was withdrawn before 4 was stored.
     writer = with_ports(sorter, cursors=Meddling(sorter.stores.cursors, "move", before=withdraw))
     if call == "put_many":

@@ -65,5 +65,5 @@ class ArchiveOptions:
     def due_reader(self) -> DueReader:
         """Return where it stands how far queues are consumed and archived."""
         marks = self.access.archive_marks(self.control_table, self.storage.canonical)
-        stores = self.access.sorter.stores
-        return DueReader(stores.control(self.control_table), marks, self.storage, stores.cursors)
+        home = self.access.homes.only
+        return DueReader(home.control(self.control_table), marks, self.storage, home.cursors)

@@ -92,13 +92,13 @@ class TrimQueues:
             return TrimmedQueue(held.queue, problem=problem or str(error))
 
     def _delete(self, held: Range, compared: Sequence[range]) -> TrimmedQueue:
-        stores = self.access.sorter.stores
-        trimmer = Trimmer(stores.items, stores.cursors, stores.control(self.control_table))
+        home = self.access.homes.of(held.queue)
+        trimmer = Trimmer(home.items, home.cursors, home.control(self.control_table))
         # Somebody may have put another message into a slot that was empty when it was to be compared.
         done = trimmer.trim_archived(held.queue, held.after, held.through, among=compared)
         archived = self._archived_late(held.queue, done.kept)
         # The first late message of a slot stays: what the archive has cannot have changed since it was compared.
-        again = sum(stores.items.delete(held.queue, seq - 1, seq, 1) for seq in archived)
+        again = sum(home.items.delete(held.queue, seq - 1, seq, 1) for seq in archived)
         kept = tuple(seq for seq in done.kept if seq not in archived)
         return TrimmedQueue(held.queue, done.emptied + again, kept)
 
@@ -106,7 +106,7 @@ class TrimQueues:
         """Return those of some seqs whose late messages are the same in the table and in the archive."""
         if not seqs:
             return set()
-        items, wanted = self.access.sorter.stores.items, set(seqs)
+        items, wanted = self.access.homes.of(queue).items, set(seqs)
         found = set()
         for batch in ArchiveOrigin(self.storage).read(Range(queue, seqs[0] - 1, seqs[-1])):
             rows = batch.filter(pc.is_valid(batch.column("late"))).select(["seq", "late", "binary"]).to_pylist()
@@ -194,7 +194,7 @@ class TrimBounds:
 
         What lies before the archive began is left alone: another archive, or somebody's trim, has left it there.
         """
-        items, start = self.access.sorter.stores.items, max(after, cursor.first_seq - 1)
+        items, start = self.access.homes.of(cursor.queue).items, max(after, cursor.first_seq - 1)
         look = items.look(cursor.queue, start, 1)
         if look.more and look.slots[0].start <= cursor.start:
             look = items.look(cursor.queue, start, PAGE)

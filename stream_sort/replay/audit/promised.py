@@ -71,7 +71,7 @@ def promised(source: Source, storage: Storage, queues: tuple[str, ...] | None) -
         starts[cursor.queue], floors[cursor.queue] = cursor.first_seq - 1, cursor.floor
     marks = access.archive_marks(source.control_table, storage.canonical)
     made = {queue: _promise(mark, starts[queue]) for queue, mark in marks.archived(list(starts)).items()}
-    return Promises(made, floors, marks, access.sorter.stores.cursors, damaged)
+    return Promises(made, floors, marks, access.homes.only.cursors, damaged)
 
 
 def _promise(mark: Archived, start: int) -> Promise:

@@ -43,7 +43,7 @@ class StandingReader:
 
     def cursors(self, queues: tuple[str, ...] | None) -> dict[str, Cursor]:
         """Return the cursor rows of all queues, or of those named; one that is damaged is looked at again by itself."""
-        store = self.sorter.stores.cursors
+        store = self.sorter.homes.only.cursors
         if queues is not None:
             return {cursor.queue: cursor for cursor in store.rows_of(queues).rows}
         return {cursor.queue: cursor for page in cursor_pages(store) for cursor in page.rows}
@@ -58,7 +58,7 @@ class StandingReader:
         self._look_again(queues)
         if not self.control_table:
             return []
-        control = self.sorter.stores.control(self.control_table)
+        control = self.sorter.homes.only.control(self.control_table)
         known = control.subscriptions.readable_consumers()
         for consumer in known.active():
             self._add_consumer(consumer, queues, cursors, control)
@@ -81,9 +81,9 @@ class StandingReader:
 
     def _find_row(self, audit: QueueAudit) -> None:
         """Find the row of a queue that had none when looked at: it has one now, has lost it, or never had one."""
-        stores = self.sorter.stores
+        home = self.sorter.homes.of(audit.queue)
         try:
-            cursor = find_row(stores.items, stores.cursors, audit.queue)
+            cursor = find_row(home.items, home.cursors, audit.queue)
         except CursorLost:
             audit.cursor_lost = True
             return
@@ -95,7 +95,7 @@ class StandingReader:
 
     def _read_floor(self, audit: QueueAudit) -> None:
         """Read again how far a queue is trimmed that lacks what is released: it may have been trimmed since."""
-        cursor = self.sorter.stores.cursors.get(audit.queue)
+        cursor = self.sorter.homes.of(audit.queue).cursors.get(audit.queue)
         if cursor is not None:
             audit.trimmed_through = cursor.floor
 
@@ -103,7 +103,7 @@ class StandingReader:
         """Return whether the slot behind the position, as it is now, is taken."""
         position = audit.position
         while position is not None:
-            head = self.sorter.stores.heads.peek(audit.queue, position + 1)
+            head = self.sorter.homes.of(audit.queue).heads.peek(audit.queue, position + 1)
             if head.cursor is None or head.cursor.position == position:
                 return head.taken and (head.cursor is not None or audit.unbegun)
             position = head.cursor.position

@@ -155,7 +155,7 @@ class Join:
             commit = self._control.checkpoints.commit(there, new)
             there = commit.checkpoint
         # Read after we are registered: a trim that did not see us had set its floor before.
-        cursor = self.access.sorter.stores.cursors.get(new.queue)
+        cursor = self.access.homes.of(new.queue).cursors.get(new.queue)
         if begins and cursor is not None and cursor.start > new.seq:
             raise StoreUnavailable(
                 f"queue {new.queue!r} was trimmed up to seq {cursor.start} while the job began; nothing was replayed: "
@@ -167,7 +167,7 @@ class Join:
             raise self._begun(plan, [there], begins=begins)
 
     def _check_seam(self, new: Checkpoint) -> Cursor | None:
-        cursor = self.access.sorter.stores.cursors.get(new.queue)
+        cursor = self.access.homes.of(new.queue).cursors.get(new.queue)
         if cursor is not None and cursor.start > new.seq:
             # Read after the floor: one that was joined before, and is at work, may be past it by now.
             there = self._control.checkpoints.standing(self.consumer, new.queue).checkpoint
@@ -219,7 +219,7 @@ class Join:
 
     @cached_property
     def _control(self) -> ControlStores:
-        return self.access.sorter.stores.control(self.control_table)
+        return self.access.sorter.homes.only.control(self.control_table)
 
 
 def _hold_of(ledger: Ledger) -> str:

@@ -226,7 +226,7 @@ class BackfillRun:
         holed = sorted({one.queue for one in tallies if one.missing})
         if not holed or not isinstance(origin, TableOrigin):
             return tallies, []
-        found = origin.access.sorter.in_flight.map(origin.access.sorter.stores.cursors.get, holed)
+        found = origin.access.sorter.in_flight.map(origin.access.homes.only.cursors.get, holed)
         return trimmed_meanwhile(tallies, dict(zip(holed, found, strict=True)), is_failure=is_failure)
 
     def _doubled(self) -> list[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from stream_sort.errors import StreamSortError
     from stream_sort.model.records import Cursor, CursorPage
-    from stream_sort.ports import CursorStore
+    from stream_sort.ports import CursorStore, Homes
     from stream_sort.replay.ranges import Selection
 
 # A bulk job outlasts a table that throttles for a while.
@@ -83,6 +83,11 @@ class TableAccess:
             client=self.client(),
         )
 
+    @property
+    def homes(self) -> Homes:
+        """The tables behind their ports."""
+        return self.sorter.homes
+
     def client(self) -> Any:
         """Return a client of its own."""
         return make_client(self.settings, region=self.region, endpoint_url=self.endpoint_url)
@@ -104,7 +109,7 @@ class TableAccess:
 
         So is a row that cannot be read, for who would miss its queue; where `damaged` is given, it notes those instead.
         """
-        store = self.sorter.stores.cursors
+        store = self.homes.only.cursors
         for queue in selection.queues or selection.only or ():
             if not selection.wants_queue(queue):
                 continue
@@ -131,7 +136,7 @@ class TableAccess:
         return self.sorter
 
     def _all_cursors(self, damaged: dict[str, StreamSortError] | None) -> Iterator[Cursor]:
-        for page in cursor_pages(self._checked.stores.cursors):
+        for page in cursor_pages(self._checked.homes.only.cursors):
             if damaged is not None:
                 damaged |= page.damaged
             yield from page.whole() if damaged is None else page.rows

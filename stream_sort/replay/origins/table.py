@@ -68,7 +68,7 @@ class TableOrigin:
         """Return what there is of a queue."""
         through = cursor.position
         if not self.selection.released:
-            through = max(through, self.access.sorter.stores.items.highest(cursor.queue) or through)
+            through = max(through, self.access.homes.of(cursor.queue).items.highest(cursor.queue) or through)
         return Range(cursor.queue, cursor.start, through)
 
     @cached_property

@@ -152,7 +152,7 @@ class Reading:
 
     def _trimmed(self, hole: MissingItems) -> Trimmed | None:
         access = self.options.access
-        return None if access is None else trimmed_since(hole, access.sorter.stores.cursors.get(hole.queue))
+        return None if access is None else trimmed_since(hole, access.homes.of(hole.queue).cursors.get(hole.queue))
 
     @property
     def shows_fields(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws.clients import make_client
 from stream_sort.errors import SettingsError, shown
 from stream_sort.model.message import KeyNames
-from stream_sort.ports import Stores
+from stream_sort.ports import Home
 from stream_sort.ports.in_flight import InFlight
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from stream_sort.settings import Settings
 
 
-def connect(settings: Settings, client: Any = None) -> Stores:
-    """The stores on the tables that the settings name."""
+def connect(settings: Settings, client: Any = None) -> Home:
+    """Return the home whose tables the settings name."""
     if client is not None and not callable(getattr(client, "batch_execute_statement", None)):
         raise SettingsError(f"client is {shown(client)}; it must be what boto3.client('dynamodb') makes")
     calls = Calls(client or make_client(settings), settings.deadline)
@@ -32,7 +32,7 @@ def connect(settings: Settings, client: Any = None) -> Stores:
     names = tables.TableNames(settings.items_table, settings.cursor_table, keys)
     in_flight = InFlight(settings.in_flight)
     inserts = Inserts(calls, names, in_flight)
-    return Stores(
+    return Home(
         items=DynamoItemStore(calls, names, inserts, Deletes(calls, names, in_flight)),
         cursors=DynamoCursorStore(calls, names),
         heads=DynamoHeadReader(calls, names),

@@ -12,7 +12,7 @@ from stream_sort.model.message import clone
 from stream_sort.model.records import Cleared, Cursor, Look, Page
 from stream_sort.model.slots import Entry, Slot, expand
 from stream_sort.model.table_names import check_table_name
-from stream_sort.ports import Stores
+from stream_sort.ports import Home
 from stream_sort.stores.memory.control import MemoryControl
 from stream_sort.stores.memory.cursors import MemoryCursorStore, MemoryHeadReader
 from stream_sort.stores.memory.withdrawals import MemoryWithdrawalStore
@@ -79,9 +79,9 @@ class MemoryTables:
     withdrawn: dict[str, dict[int, Withdrawal]] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def stores(self) -> Stores:
+    def home(self) -> Home:
         """Return the ports onto these tables."""
-        return Stores(
+        return Home(
             MemoryItemStore(self),
             MemoryCursorStore(self),
             MemoryHeadReader(self),

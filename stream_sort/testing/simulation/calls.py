@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.errors import StoreUnavailable
 from stream_sort.model.consumption import Standing
 from stream_sort.model.records import Head
-from stream_sort.ports import ControlStores, Stores
+from stream_sort.ports import ControlStores, Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,12 +140,12 @@ class Recorder:
         # What the process remembers of its consumers' registrations.
         self.registered: dict[str, Known] = {}
 
-    def stores(self) -> Stores:
+    def home(self) -> Home:
         """Return ports whose every call goes through `ask`."""
         items, cursors, heads, withdrawals = map(self._port, ("items", "cursors", "heads", "withdrawals"))
         checkpoints, dead, subscriptions = map(self._port, ("checkpoints", "dead_letters", "subscriptions"))
         control = ControlStores(checkpoints, dead, subscriptions, _nothing)
-        return Stores(items, cursors, heads, lambda _: control, _nothing, withdrawals)
+        return Home(items, cursors, heads, lambda _: control, _nothing, withdrawals)
 
     def _port(self, name: str) -> Any:
         return _Port(name, self.ask)

@@ -88,14 +88,14 @@ class _RetryQueue:
 
 
 def _registration(sorter: Sorter, recorder: Recorder) -> Registration:
-    control, cursors = sorter.stores.control(CONTROL), sorter.stores.cursors
+    control, cursors = sorter.homes.only.control(CONTROL), sorter.homes.only.cursors
     registration = Registration(control.subscriptions, control.checkpoints, cursors, recorder.clock, InFlight(1))
     registration._known = recorder.registered  # noqa: SLF001  # the memory that a replay starts from
     return registration
 
 
 def _wired(plan: ConsumerPlan, sorter: Sorter, recorder: Recorder, registration: Registration) -> Consumer:
-    terms, control = plan.terms, sorter.stores.control(CONTROL)
+    terms, control = plan.terms, sorter.homes.only.control(CONTROL)
 
     def handler(batch: Batch) -> Any:
         handled: Handled = recorder.ask(Call("handler", "deliver", (terms.name, batch)))
@@ -126,7 +126,7 @@ def _countdown(turns: int) -> Callable[[], float]:
 
 def read_some(sorter: Sorter, queue: str, name: str) -> int:
     """Read a few messages that are due to a consumer; return how many. A hole raises MissingItems."""
-    control = sorter.stores.control(CONTROL)
+    control = sorter.homes.only.control(CONTROL)
     control.subscriptions.register(Subscription(name, EARLIEST, 0.0))
     standing = control.checkpoints.standing(name, queue, 0)
     if standing.cursor is None:
@@ -140,7 +140,7 @@ def read_some(sorter: Sorter, queue: str, name: str) -> int:
         ).checkpoint
     if row is None or position <= row.seq:
         return 0
-    found = sorter.stores.items.page(queue, row.seq, position, CHUNK).slots
+    found = sorter.homes.of(queue).items.page(queue, row.seq, position, CHUNK).slots
     end = run_through(row.seq, [slot.seqs for slot in found])
     if end == row.seq:
         if control.checkpoints.standing(name, queue).checkpoint != row:

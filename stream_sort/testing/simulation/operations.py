@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.ports import Homes
 from stream_sort.testing.simulation.consumers import CONTROL, read_some, run_consumer
 from stream_sort.upkeep.lag_watch import LagWatch
 from stream_sort.upkeep.sweeper import Sweeper
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
     from stream_sort.testing.simulation.calls import Recorder
-    from stream_sort.testing.simulation.consumers import ConsumerPlan
+from stream_sort.testing.simulation.consumers import ConsumerPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,9 @@ class _BrokenItems:
 
 
 def _with_a_bug(sorter: Sorter, queue: str) -> Sorter:
-    stores = sorter.stores
-    return type(sorter)(replace(stores, items=_BrokenItems(stores.items, queue)), sorter.options, sorter.clock)
+    home = sorter.homes.of(queue)
+    broken = Homes(replace(home, items=_BrokenItems(home.items, queue)))
+    return type(sorter)(broken, sorter.options, sorter.clock)
 
 
 def _sweeper(sorter: Sorter, watched: str | None) -> Sweeper:
@@ -121,9 +123,9 @@ def _sweeper(sorter: Sorter, watched: str | None) -> Sweeper:
     return Sweeper(
         sorter,
         lagging=LagWatch(
-            sorter.stores.control(watched).subscriptions,
-            sorter.stores.control(watched).checkpoints,
-            sorter.stores.cursors,
+            sorter.homes.only.control(watched).subscriptions,
+            sorter.homes.only.control(watched).checkpoints,
+            sorter.homes.only.cursors,
             rows_a_look=1,
         ),
     )

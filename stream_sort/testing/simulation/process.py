@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_sort.errors import StreamSortError
+from stream_sort.ports import Homes
 from stream_sort.sorter import Options, Sorter
 from stream_sort.testing.simulation.calls import PendingCall, Recorder, Unanswered, split
 from stream_sort.testing.simulation.operations import Failed
@@ -62,7 +63,7 @@ class OperationRun:
     def __call__(self, recorder: Recorder) -> End:
         """Do it."""
         recorder.registered = dict(self.registered)
-        sorter = self.program.sorter(recorder.stores(), self.program.options, recorder.clock)
+        sorter = self.program.sorter(Homes(recorder.home()), self.program.options, recorder.clock)
         hints = sorter._intake.hints  # noqa: SLF001  # the memory that a run starts from
         for queue, hint in self.memory.items():
             hints.remember(queue, hint)

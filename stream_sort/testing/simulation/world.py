@@ -30,16 +30,16 @@ class World:
         self.tables = tables or MemoryTables()
         self.now = START_TIME
         self._index: dict[str, Cursor] = {}
-        stores = self.tables.stores()
-        control = stores.control(CONTROL)
+        home = self.tables.home()
+        control = home.control(CONTROL)
         self._ports: dict[str, object] = {
-            "items": stores.items,
-            "cursors": stores.cursors,
-            "heads": stores.heads,
+            "items": home.items,
+            "cursors": home.cursors,
+            "heads": home.heads,
             "checkpoints": control.checkpoints,
             "dead_letters": control.dead_letters,
             "subscriptions": control.subscriptions,
-            "withdrawals": stores.withdrawals,
+            "withdrawals": home.withdrawals,
         }
 
     @property
@@ -59,7 +59,7 @@ class World:
             return self._active(rng, *part.args)
         if part.key == "cursors.create":
             # A repeated request must not be known by the identity of its row.
-            return self.tables.stores().cursors.create(replace(part.args[0]))
+            return self.tables.home().cursors.create(replace(part.args[0]))
         try:
             return getattr(self._ports[part.port], part.name)(*part.args)
         except HandlerProblem as problem:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.model.slots import expand
+from stream_sort.ports import Homes
 from stream_sort.replay.archive import job
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.manifest import QUEUES
@@ -52,8 +53,8 @@ class World:
         self._now = 1_000.0
         rows = MemoryTables()
         self._items = FusedItems(rows, self.fuse)
-        stores = replace(rows.stores(), items=self._items, cursors=FusedCursors(rows, self.fuse))
-        self.sorter = Sorter(stores, Options(), lambda: self._now)
+        stores = replace(rows.home(), items=self._items, cursors=FusedCursors(rows, self.fuse))
+        self.sorter = Sorter(Homes(stores), Options(), lambda: self._now)
         self._next = rng.choice([0, 0, 0, -7])
         self.sorter.open(QUEUE, first_seq=self._next)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stream_sort.model.consumption import Checkpoint, Wake
     from stream_sort.model.message import Message
     from stream_sort.model.records import Cursor
-    from stream_sort.ports import Clock, Stores
+    from stream_sort.ports import Clock, Homes
     from stream_sort.release.position_cache import Hint
     from stream_sort.sorter import Options
 
@@ -67,8 +67,8 @@ class _BlindIntake(Intake):
 
 
 class _TakesBackBlindly(Sorter):
-    def __init__(self, stores: Stores, options: Options, clock: Clock) -> None:
-        super().__init__(stores, options, clock)
+    def __init__(self, homes: Homes, options: Options, clock: Clock) -> None:
+        super().__init__(homes, options, clock)
         known = self._intake
         self._intake = _BlindIntake(
             known.items, known.cursors, known.hints, known.keys, known.first_seq, known.clock, known.in_flight

@@ -1,4 +1,4 @@
-"""The tables of one sorter, each behind its port."""
+"""The tables of a sorter, each behind its port."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _nothing(name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
-    """The tables of one sorter.
+class Home:
+    """Where queues live: an items table, a cursor table, and control tables by their names.
 
     `cursor_table` is the name in its stream's records, empty where there is no stream; `requests` tells how many
     requests were made so far. `check_control` raises for a control table that is not there, where no call would.
@@ -42,3 +42,18 @@ class Stores:
     requests: Callable[[], int] = _none
     check_control: Callable[[str], None] = _nothing
     check_items: Callable[[str], None] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """The homes of one sorter; a queue lives in one of them, for good. Today there is one."""
+
+    only: Home
+
+    def of(self, queue: str) -> Home:  # noqa: ARG002  # all queues live in the only home
+        """Return the home of a queue."""
+        return self.only
+
+    def all(self) -> tuple[Home, ...]:
+        """Return every home: together they hold all queues."""
+        return (self.only,)
