@@ -23,3 +23,9 @@ def test_nobody_reaches_through_a_sorter_into_its_tables() -> None:
 def test_hardly_anything_stands_outside_a_room() -> None:
     modules = {module.stem for module in LIBRARY.glob("*.py")} - {"__init__"}
     assert len(modules) <= 7, sorted(modules)
+
+
+def test_one_module_goes_from_page_to_page_and_asks_again_for_what_is_left_over() -> None:
+    marks = ("ExclusiveStartKey", "UnprocessedKeys", "UnprocessedItems")
+    modules = [module for module in LIBRARY.rglob("*.py") if any(mark in module.read_text("utf-8") for mark in marks)]
+    assert [module.name for module in modules] == ["paging.py"]

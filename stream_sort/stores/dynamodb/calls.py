@@ -135,12 +135,16 @@ class Calls:
 
     def __call__(self, method: str, table: str, *, patience: Patience | None = None, **request: Any) -> Reply:
         """Make one call, as often as it takes within the deadline, or within what is left of somebody's patience."""
-        patience = patience or self.patience("".join(part.title() for part in method.split("_")), table)
+        patience = patience or self.patience(method, table)
         while True:
             try:
                 return self.once(method, patience.target, **request)
             except PassingFault as fault:
                 patience.wait(fault.problem)
+
+    def body(self, method: str, table: str, **request: Any) -> dict[str, Any]:
+        """Return what a table answers to a call about it alone."""
+        return self(method, table, TableName=table, **request).body
 
     def once(self, method: str, target: CallTarget, **request: Any) -> Reply:
         """Try a call one time; raises PassingFault if it may succeed a moment later."""
@@ -157,8 +161,8 @@ class Calls:
                 raise translate(error, target) from error
             raise PassingFault(error) from error
 
-    def patience(self, operation: str, table: str) -> Patience:
-        """The time for one call, or for all rounds of one, beginning now; less where its caller has little."""
-        meta = self.client.meta
+    def patience(self, method: str, table: str) -> Patience:
+        """Return the time for one call, or for all rounds of one, beginning now; less where its caller has little."""
+        meta, operation = self.client.meta, "".join(part.title() for part in method.split("_"))
         target = CallTarget(operation, table, meta.region_name or "?", meta.endpoint_url)
         return Patience(self, target, self.monotonic(), min(self.deadline, seconds_left()))

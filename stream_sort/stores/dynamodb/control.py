@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import SettingsError
@@ -11,6 +12,7 @@ from stream_sort.stores.dynamodb import control_rows as rows
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.checkpoints import DynamoCheckpoints
 from stream_sort.stores.dynamodb.dead_letters import DynamoDeadLetters
+from stream_sort.stores.dynamodb.paging import batch_get, pages, rows_of
 from stream_sort.stores.dynamodb.subscriptions import DynamoSubscriptions
 
 if TYPE_CHECKING:
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.control_rows import ControlRow
     from stream_sort.stores.dynamodb.tables import TableNames
     from stream_sort.stores.dynamodb.values import Wire
-
-
-MAX_KEYS = 100
 
 
 class ControlTable:
@@ -52,22 +51,14 @@ class ControlTable:
 
     def rows(self, keys: Sequence[Wire]) -> Iterator[Wire]:
         """Read those rows that are there, consistently, a hundred a request."""
-        for start in range(0, len(keys), MAX_KEYS):
-            yield from self.batch_get({self.name: {"Keys": keys[start : start + MAX_KEYS]}})[self.name]
+        yield from rows_of(self.calls, self.name, keys, ConsistentRead=True)
 
     def batch_get(self, request: dict[str, dict[str, Any]]) -> dict[str, list[Wire]]:
         """Read rows of several tables, consistently, all of them."""
-        named = " and ".join(request)
         found: dict[str, list[Wire]] = {table: [] for table in request}
-        left: dict[str, Any] = {table: {**wanted, "ConsistentRead": True} for table, wanted in request.items()}
-        patience = self.calls.patience("BatchGetItem", named)
-        while left:
-            body = self.calls("batch_get_item", named, patience=patience, RequestItems=left).body
-            for table in found:
-                found[table] += body["Responses"].get(table, ())
-            left = body.get("UnprocessedKeys") or {}
-            if left:
-                patience.wait("UnprocessedKeys")
+        for part in batch_get(self.calls, {table: {**one, "ConsistentRead": True} for table, one in request.items()}):
+            for table, some in part.items():
+                found[table] += some
         return found
 
     def query(self, pk: str, prefix: str) -> list[Wire]:
@@ -75,18 +66,13 @@ class ControlTable:
         names = {"#pk": tables.CONTROL_PK} | ({"#sk": tables.CONTROL_SK} if prefix else {})
         values = {":pk": {"S": pk}} | ({":prefix": {"S": prefix}} if prefix else {})
         request: dict[str, Any] = {
-            "TableName": self.name,
             "ConsistentRead": True,
             "KeyConditionExpression": "#pk = :pk" + (" AND begins_with(#sk, :prefix)" if prefix else ""),
             "ExpressionAttributeNames": names,
             "ExpressionAttributeValues": values,
         }
-        body = self.calls("query", self.name, **request).body
-        found = list(body["Items"])
-        while "LastEvaluatedKey" in body:
-            body = self.calls("query", self.name, **request, ExclusiveStartKey=body["LastEvaluatedKey"]).body
-            found += body["Items"]
-        return found
+        read = partial(self.calls.body, "query", self.name)
+        return [wire for body in pages(read, **request) for wire in body["Items"]]
 
     def listing(self, listing: str, latest: int, start: Any) -> dict[str, Any]:
         """Read one page of what is listed at or before `latest`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws.errors import lacks_index
@@ -9,6 +10,7 @@ from stream_sort.errors import StreamSortError
 from stream_sort.model.activity import SHARES, earliest_hour, hour_of, share_of
 from stream_sort.model.records import Cursor, CursorPage, QueuePage
 from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.paging import pages, rows_of
 from stream_sort.stores.dynamodb.values import number_at, text_at
 
 if TYPE_CHECKING:
@@ -16,9 +18,7 @@ if TYPE_CHECKING:
 
     from stream_sort.stores.dynamodb.calls import Calls
     from stream_sort.stores.dynamodb.tables import TableNames
-    from stream_sort.stores.dynamodb.values import Wire
-
-MAX_KEYS = 100
+from stream_sort.stores.dynamodb.values import Wire
 
 
 class DynamoCursorListings:
@@ -73,46 +73,25 @@ class DynamoCursorListings:
 
     def rows_of(self, queues: Sequence[str]) -> CursorPage:
         """See CursorStore."""
-        names = list(dict.fromkeys(queues))
-        found: list[Wire] = []
-        for first in range(0, len(names), MAX_KEYS):
-            found += self._batch_get(names[first : first + MAX_KEYS])
-        return self._page(found)
-
-    def _batch_get(self, queues: Sequence[str]) -> list[Wire]:
         # Not consistent, at half the price: what is read here decides nothing.
-        left: dict[str, Any] = {self._table: {"Keys": [{self._queue_key: {"S": queue}} for queue in queues]}}
-        found: list[Wire] = []
-        patience = self._calls.patience("BatchGetItem", self._table)
-        while left:
-            body = self._calls("batch_get_item", self._table, patience=patience, RequestItems=left).body
-            found += body["Responses"].get(self._table, ())
-            left = body.get("UnprocessedKeys") or {}
-            if left:
-                patience.wait("UnprocessedKeys")
-        return found
+        keys = [{self._queue_key: {"S": queue}} for queue in dict.fromkeys(queues)]
+        return self._page(rows_of(self._calls, self._table, keys))
 
     def _query(self, request: dict[str, Any], values: Wire, shares: dict[str, Any]) -> tuple[list[Wire], Any]:
         """Ask an index for one page of each share, each from its place on; and where to go on, None at the end."""
+        query = partial(self._calls.body, "query", self._table)
         found: list[Wire] = []
         left: dict[str, Any] = {}
         for share, place in shares.items():
-            body = self._calls(
-                "query",
-                self._table,
-                TableName=self._table,
-                ExpressionAttributeValues={**values, ":share": {"S": share}},
-                **request,
-                **({} if place is None else {"ExclusiveStartKey": place}),
-            ).body
+            ours = {**values, ":share": {"S": share}}
+            body = next(pages(query, place, ExpressionAttributeValues=ours, **request))
             found += body["Items"]
             if "LastEvaluatedKey" in body:
                 left[share] = body["LastEvaluatedKey"]
         return found, left or None
 
     def _scan(self, start: Any, request: dict[str, Any]) -> dict[str, Any]:
-        place = {} if start is None else {"ExclusiveStartKey": start}
-        return self._calls("scan", self._table, TableName=self._table, **request, **place).body
+        return next(pages(partial(self._calls.body, "scan", self._table), start, **request))
 
     def _page(self, wires: Iterable[Wire], following: Any = None) -> CursorPage:
         """Read rows; one that cannot be read is its own queue's trouble. What names no queue is no row of ours."""

@@ -11,12 +11,13 @@ from stream_sort.model.policy import GapPolicy
 from stream_sort.model.records import Cursor, Head, Move
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursor_listings import DynamoCursorListings, activity_of, waiting_share
+from stream_sort.stores.dynamodb.paging import batch_get
 from stream_sort.stores.dynamodb.values import int_at, mark_at, text_at, time_at
 
 if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.calls import Calls, Reply
     from stream_sort.stores.dynamodb.tables import TableNames
-    from stream_sort.stores.dynamodb.values import Wire
+from stream_sort.stores.dynamodb.values import Wire
 
 ROW_EXISTS = "attribute_exists(#queue)"
 ROW_IS_ABSENT = "attribute_not_exists(#queue)"
@@ -214,17 +215,11 @@ class DynamoHeadReader:
             self._names.cursor: {"Keys": [{keys.queue: {"S": queue}}], "ConsistentRead": True},
             self._names.items: {"Keys": [slot], "ConsistentRead": True, **only_key},
         }
-        tables_read = f"{self._names.cursor} and {self._names.items}"
-        patience = self._calls.patience("BatchGetItem", tables_read)
         rows: list[Wire] = []
         taken = False
-        while request:
-            body = self._calls("batch_get_item", tables_read, patience=patience, RequestItems=request).body
-            rows += body["Responses"].get(self._names.cursor, ())
-            taken = taken or bool(body["Responses"].get(self._names.items))
-            request = body.get("UnprocessedKeys") or {}
-            if request:
-                patience.wait("UnprocessedKeys")
+        for found in batch_get(self._calls, request):
+            rows += found.get(self._names.cursor, ())
+            taken = taken or bool(found.get(self._names.items))
         return Head(row_of(rows[0], keys.queue, keys.seq) if rows else None, taken)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.paging import MAX_WRITES, batch_write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.calls import Calls
     from stream_sort.stores.dynamodb.tables import TableNames
     from stream_sort.stores.dynamodb.values import Wire
-
-BATCH = 25
 
 
 class Deletes:
@@ -27,7 +26,9 @@ class Deletes:
 
     def many(self, keys: Sequence[Wire]) -> None:
         """Delete records, several calls at once; when this returns, all of them are gone."""
-        self._in_flight.map(self._batch, [keys[start : start + BATCH] for start in range(0, len(keys), BATCH)])
+        self._in_flight.map(
+            self._batch, [keys[start : start + MAX_WRITES] for start in range(0, len(keys), MAX_WRITES)]
+        )
 
     def without_late(self, keys: Sequence[Wire]) -> list[bool]:
         """Delete tombstones, several calls at once, each only if no late message is beside it; whether each is gone."""
@@ -58,11 +59,4 @@ class Deletes:
         return not reply.refused
 
     def _batch(self, keys: Sequence[Wire]) -> None:
-        """Send a batch again until nothing of it is left over, all within one deadline."""
-        patience = self._calls.patience("BatchWriteItem", self._table)
-        request: dict[str, Any] = {self._table: [{"DeleteRequest": {"Key": key}} for key in keys]}
-        while request:
-            body = self._calls("batch_write_item", self._table, patience=patience, RequestItems=request).body
-            request = body.get("UnprocessedItems") or {}
-            if request:
-                patience.wait("UnprocessedItems")
+        batch_write(self._calls, {self._table: [{"DeleteRequest": {"Key": key}} for key in keys]})

@@ -23,6 +23,7 @@ from stream_sort.errors import (
 )
 from stream_sort.stores.dynamodb.calls import PassingFault
 from stream_sort.stores.dynamodb.hanging_queues import HangingQueues
+from stream_sort.stores.dynamodb.paging import MAX_WRITES, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     Answers: TypeAlias = dict[int, Wire | StreamSortError | None]
 
-BATCH = 25
 MAX_STATEMENT = 8_192
 # Field names go into the text of a statement; any other name takes the way of the single put.
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*")
@@ -65,9 +65,9 @@ class Inserts:
         for record in records[:1]:
             self.check_keys(self._queue(record))
         together = [index for index, record in enumerate(records) if not self._unanswered.count(self._queue(record))]
-        parts = [together[start : start + BATCH] for start in range(0, len(together), BATCH)]
+        parts = [together[start : start + MAX_WRITES] for start in range(0, len(together), MAX_WRITES)]
         chunks = [{index: records[index] for index in part} for part in parts]
-        patience = self._calls.patience("PutItem", self._table)
+        patience = self._calls.patience("put_item", self._table)
         answers = {index: one for chunk in self._in_flight.map(self._chunk, chunks) for index, one in chunk.items()}
         hung = next((one for one in answers.values() if isinstance(one, StoreUnavailable)), None)
         if hung is not None and patience.is_over:
@@ -83,7 +83,7 @@ class Inserts:
         """
         if self.keys_fit:
             return
-        target = self._calls.patience("Query", self._table).target
+        target = self._calls.patience("query", self._table).target
         names = {"#queue": self._keys.queue, "#seq": self._keys.seq}
         request: dict[str, Any] = {
             "TableName": self._table,
@@ -134,7 +134,7 @@ class Inserts:
 
     def _execute(self, requests: dict[int, dict[str, Any]], records: Mapping[int, Wire], answers: Answers) -> None:
         """Run statements until each is decided, or cannot be here; an empty record stands for one to fetch."""
-        patience = self._calls.patience("BatchExecuteStatement", self._table)
+        patience = self._calls.patience("batch_execute_statement", self._table)
         pending = dict.fromkeys(requests, "")
         try:
             while pending:
@@ -159,7 +159,7 @@ class Inserts:
 
         Those of queues that did not answer most often go last.
         """
-        patience = self._calls.patience("PutItem", self._table)
+        patience = self._calls.patience("put_item", self._table)
         undecided = [index for index in range(len(records)) if index not in answers]
         undecided.sort(key=lambda index: self._unanswered.count(self._queue(records[index])))
         try:
@@ -215,18 +215,11 @@ class Inserts:
             return
         names = (self._keys.queue, self._keys.seq)
         keys = [{name: records[index][name] for name in names} for index in wanted.values()]
-        request: dict[str, Any] = {self._table: {"Keys": keys, "ConsistentRead": True}}
-        patience = self._calls.patience("BatchGetItem", self._table)
         for index in wanted.values():
             del answers[index]
         try:
-            while request:
-                body = self._calls("batch_get_item", self._table, patience=patience, RequestItems=request).body
-                for record in body["Responses"].get(self._table, ()):
-                    answers[wanted[self._key(record)]] = record
-                request = body.get("UnprocessedKeys") or {}
-                if request:
-                    patience.wait("UnprocessedKeys")
+            for record in rows_of(self._calls, self._table, keys, ConsistentRead=True):
+                answers[wanted[self._key(record)]] = record
         except StoreUnavailable as error:
             answers.update({index: error for index in wanted.values() if index not in answers})
         except StoreMisconfigured:

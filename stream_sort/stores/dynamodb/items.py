@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws.errors import INVALID, ITEM_TOO_LARGE
@@ -11,10 +12,11 @@ from stream_sort.model.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
 from stream_sort.model.records import Cleared, Look, Page
 from stream_sort.model.slots import Entry, Slot
 from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.paging import pages, rows_of, searched
 from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_number, is_whole, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from stream_sort.model.message import Message
     from stream_sort.model.records import Arrival, Tombstones
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.tables import TableNames
 
 SEARCH_PAGE = 1_000
-# As many as BatchGetItem takes.
-MAX_KEYS = 100
 
 
 class DynamoItemStore:
@@ -34,6 +34,7 @@ class DynamoItemStore:
     def __init__(self, calls: Calls, names: TableNames, inserts: Inserts, deletes: Deletes) -> None:
         self._calls = calls
         self._table = names.items
+        self._query = partial(calls.body, "query", names.items)
         self._keys = names.keys
         self._inserts = inserts
         self._deletes = deletes
@@ -143,23 +144,10 @@ class DynamoItemStore:
 
     def taken(self, slots: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
         """See ItemStore."""
-        wanted = list(dict.fromkeys(slots))
-        parts = (wanted[start : start + MAX_KEYS] for start in range(0, len(wanted), MAX_KEYS))
-        return {slot for part in parts for slot in self._taken(part)}
-
-    def _taken(self, slots: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
         names = {"#queue": self._keys.queue, "#seq": self._keys.seq}
         only_keys = {"ConsistentRead": True, "ProjectionExpression": "#queue, #seq", "ExpressionAttributeNames": names}
-        keys = [{self._keys.queue: {"S": queue}, self._keys.seq: {"N": str(seq)}} for queue, seq in slots]
-        left: dict[str, Any] = {self._table: {"Keys": keys, **only_keys}}
-        patience = self._calls.patience("BatchGetItem", self._table)
-        while left:
-            body = self._calls("batch_get_item", self._table, patience=patience, RequestItems=left).body
-            rows = body["Responses"].get(self._table, ())
-            yield from ((text_at(row, self._keys.queue), int_at(row, self._keys.seq)) for row in rows)
-            left = body.get("UnprocessedKeys") or {}
-            if left and not rows:
-                patience.wait("UnprocessedKeys")
+        found = rows_of(self._calls, self._table, [self._slot(*slot) for slot in dict.fromkeys(slots)], **only_keys)
+        return {(text_at(row, self._keys.queue), int_at(row, self._keys.seq)) for row in found}
 
     def highest(self, queue: str) -> int | None:
         """See ItemStore."""
@@ -170,17 +158,13 @@ class DynamoItemStore:
     def tombstones(self, queue: str, limit: int) -> Page:
         """See ItemStore."""
         found: list[Slot] = []
-        left = limit
+        more = True
         request = self._request(queue, "", {"#skipped": tables.SKIPPED}, {})
         request |= {"ScanIndexForward": False, "FilterExpression": "attribute_exists(#skipped)"}
-        while left > 0:
-            body = self._calls("query", self._table, **request, Limit=min(left, SEARCH_PAGE)).body
+        for body in searched(self._query, limit, SEARCH_PAGE, **request):
             found += map(self._read, self._slots(body["Items"]))
-            left -= body["ScannedCount"]
-            if "LastEvaluatedKey" not in body:
-                return Page(tuple(found), more=False)
-            request["ExclusiveStartKey"] = body["LastEvaluatedKey"]
-        return Page(tuple(found), more=True)
+            more = "LastEvaluatedKey" in body
+        return Page(tuple(found), more)
 
     def delete(self, queue: str, after: int, through: int, limit: int) -> int:
         """See ItemStore."""
@@ -209,13 +193,14 @@ class DynamoItemStore:
         return Cleared(len(seqs) - len(kept), kept, seqs[-1] if more else through)
 
     def _page(self, request: dict[str, Any]) -> tuple[list[Wire], bool]:
-        """One page that is empty only at the end: DynamoDB may send an empty one and still go on."""
-        while True:
-            body = self._calls("query", self._table, **request).body
-            start, found = body.get("LastEvaluatedKey"), self._slots(body["Items"])
-            if found or start is None:
-                return found, start is not None
-            request["ExclusiveStartKey"] = start
+        """Read one page that is empty only at the end: DynamoDB may send an empty one and still go on."""
+        found: list[Wire] = []
+        more = False
+        for body in pages(self._query, **request):
+            found, more = self._slots(body["Items"]), "LastEvaluatedKey" in body
+            if found:
+                break
+        return found, more
 
     def _slots(self, found: list[Wire]) -> list[Wire]:
         """Return those that are in a slot: what others wrote with a seq such as 1.5 is none, and holds up nobody."""
@@ -223,7 +208,6 @@ class DynamoItemStore:
 
     def _request(self, queue: str, seqs: str, names: dict[str, str], bounds: dict[str, int]) -> dict[str, Any]:
         return {
-            "TableName": self._table,
             "ConsistentRead": True,
             "KeyConditionExpression": "#queue = :queue" + seqs,
             "ExpressionAttributeNames": {"#queue": self._keys.queue, **names},

@@ -10,9 +10,11 @@ import gc
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.stores.dynamodb import tables
+from stream_sort.stores.dynamodb.paging import pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +48,6 @@ class RawPages:
     def read(self, queue: str, after: int, through: int) -> Iterator[RawPage]:
         """Read all items of `(after, through]`, in order; pages may be empty."""
         request: dict[str, Any] = {
-            "TableName": self._names.items,
             "ConsistentRead": self._consistent,
             "KeyConditionExpression": "#queue = :queue AND #seq BETWEEN :first AND :last",
             "ExpressionAttributeNames": {"#queue": self._names.keys.queue, "#seq": self._names.keys.seq},
@@ -79,22 +80,20 @@ class RawPages:
             "#late": tables.LATE_TYPES,
         }
         return {
-            "TableName": self._names.items,
             "ConsistentRead": self._consistent,
             "ProjectionExpression": ", ".join(names),
             "ExpressionAttributeNames": names,
         }
 
     def _pages(self, method: str, request: dict[str, Any]) -> Iterator[RawPage]:
-        request["ReturnConsumedCapacity"] = "TOTAL"
-        while True:
-            text = self._calls(method, self._names.items, **request).body[TEXT]
-            with no_cycles():
-                body = json.loads(text)
+        for body in pages(partial(self._read, method), ReturnConsumedCapacity="TOTAL", **request):
             yield RawPage(body.pop("Items"), body.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
-            if not body.get("LastEvaluatedKey"):
-                return
-            request["ExclusiveStartKey"] = body["LastEvaluatedKey"]
+
+    def _read(self, method: str, **request: Any) -> dict[str, Any]:
+        text = self._calls.body(method, self._names.items, **request)[TEXT]
+        with no_cycles():
+            body: dict[str, Any] = json.loads(text)
+        return body
 
 
 @contextmanager

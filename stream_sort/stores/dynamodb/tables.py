@@ -158,7 +158,7 @@ def create_table(calls: Calls, request: dict[str, Any]) -> None:
 
 def _await(calls: Calls, request: dict[str, Any]) -> None:
     table = request["TableName"]
-    patience = calls.patience("DescribeTable", table)
+    patience = calls.patience("describe_table", table)
     while True:
         there = calls("describe_table", table, TableName=table).body["Table"]
         found, wanted = _keys_of(there), _keys_of(request)

@@ -11,6 +11,7 @@ from stream_sort.model.message import RESERVED_PREFIX
 from stream_sort.model.withdrawal import Withdrawal, partition_of
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursors import count_is_old
+from stream_sort.stores.dynamodb.paging import searched
 from stream_sort.stores.dynamodb.values import Wire, decode, int_at, text_at
 
 if TYPE_CHECKING:
@@ -52,19 +53,18 @@ class DynamoWithdrawalStore:
         found: list[Wire] = []
         request = self._request(queue, " AND #number > :after", {":after": _number(after)})
         request["ExpressionAttributeNames"] |= {"#number": self._keys.seq}
-        while len(found) < limit:
-            body = self._calls("query", self._names.items, **request, Limit=limit - len(found)).body
+        for body in searched(self._query, limit, limit, **request):
             found += body["Items"]
-            if "LastEvaluatedKey" not in body:
-                break
-            request["ExclusiveStartKey"] = body["LastEvaluatedKey"]
         return [self._withdrawal(queue, wire) for wire in found]
 
     def last(self, queue: str) -> int:
         """See WithdrawalStore."""
         request = self._request(queue, "", {}) | {"Limit": 1, "ScanIndexForward": False}
-        found = self._calls("query", self._names.items, **request).body["Items"]
+        found = self._query(**request)["Items"]
         return int_at(found[0], self._keys.seq) if found else 0
+
+    def _query(self, **request: Any) -> dict[str, Any]:
+        return self._calls.body("query", self._names.items, **request)
 
     def _transact(self, actions: list[dict[str, Any]]) -> Reply:
         where = f"{self._names.cursor} and {self._names.items}"
@@ -162,7 +162,6 @@ class DynamoWithdrawalStore:
 
     def _request(self, queue: str, numbers: str, values: Wire) -> dict[str, Any]:
         return {
-            "TableName": self._names.items,
             "ConsistentRead": True,
             "KeyConditionExpression": "#queue = :queue" + numbers,
             "ExpressionAttributeNames": {"#queue": self._keys.queue},
