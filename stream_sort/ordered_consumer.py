@@ -174,7 +174,7 @@ class OrderedConsumer(Consumer):
         if not self._settings.retry_queue_url:
             return Nudger(self._sorter.queues)
         # boto3 is loaded here, not by `import stream_sort`.
-        from stream_sort.aws_lambda.retry_queue import RetryQueue  # noqa: PLC0415
+        from stream_sort.aws.sqs import RetryQueue  # noqa: PLC0415
 
         return RetryQueue(self._settings.retry_queue_url, self._settings.consumer)
 

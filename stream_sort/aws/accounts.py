@@ -74,22 +74,20 @@ class AwsPlace:
 
     def client(self, service: str, *, read_timeout: float) -> Any:
         """A client of any service; a call that may have been heard is not made again."""
-        from botocore.config import Config  # noqa: PLC0415  # as all imports of commands
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415  # as all imports of commands
+
+        from stream_sort.aws.clients import service_client  # noqa: PLC0415
 
         self.check_region()
-        once = {"total_max_attempts": 1}
-        config = Config(connect_timeout=CONNECT_TIMEOUT, read_timeout=read_timeout, retries=once)
+        options: dict[str, Any] = {"region": self.where, "endpoint_url": self.endpoint_url, "session": self.session}
+        options |= {"connect_timeout": CONNECT_TIMEOUT, "read_timeout": read_timeout}
         try:
-            return self._kept(
-                self.session.client(service, region_name=self.where, endpoint_url=self.endpoint_url, config=config)
-            )
-        except (BotoCoreError, ValueError) as error:
+            return self._kept(service_client(service, **options, retries={"total_max_attempts": 1}))
+        except SettingsError as error:
             # botocore says a bare ValueError of an address; whatever else it does not like is an error of its own.
-            spelling = self.spelling
-            of_aws = f"{spelling.region} and {spelling.profile}"
-            which = of_aws if isinstance(error, BotoCoreError) else spelling.endpoint_url
-            raise SettingsError(f"no {service} client can be made: {_told(error)}; check {which}") from error
+            of_aws = f"{self.spelling.region} and {self.spelling.profile}"
+            which = of_aws if isinstance(error.__cause__, BotoCoreError) else self.spelling.endpoint_url
+            raise SettingsError(f"{error}; check {which}") from error.__cause__
 
     def close(self) -> None:
         """Close all clients."""
@@ -184,7 +182,3 @@ def _local() -> Any:
     except LocalStackFailed:
         # Not in a checkout: then there is none.
         return None
-
-
-def _told(error: Exception) -> str:
-    return str(error).rstrip(".")

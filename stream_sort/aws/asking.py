@@ -17,17 +17,6 @@ if TYPE_CHECKING:
 TRIES = 4
 FIRST_PAUSE = 0.5
 READ_TIMEOUT = 10.0
-NOT_THERE = frozenset(
-    {
-        "AWS.SimpleQueueService.NonExistentQueue",
-        "NoSuchBucket",
-        "NoSuchEntity",
-        "NoSuchEntityException",
-        "QueueDoesNotExist",
-        "ResourceNotFoundException",
-        "TableNotFoundException",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +31,7 @@ class AwsReader:
         """Return what AWS answers; None if there is no such thing, Unanswered if it does not tell."""
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # as all imports of commands
 
-        from stream_sort.aws.errors import code_of, is_retryable  # noqa: PLC0415
+        from stream_sort.aws.errors import NOT_THERE, code_of, is_retryable  # noqa: PLC0415
 
         for left in reversed(range(TRIES)):
             try:
@@ -74,9 +63,9 @@ class AwsReader:
 
 
 def _why(error: Exception, service: str, method: str) -> str:
-    from stream_sort.aws.errors import DENIED_CODES, code_of  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.aws.errors import is_denied  # noqa: PLC0415  # as all imports of commands
 
     name = f"{service}:{''.join(part.title() for part in method.split('_'))}"
-    if code_of(error) in DENIED_CODES:
+    if is_denied(error):
         return f"needs {name}"
     return f"{name} did not answer: {error}"

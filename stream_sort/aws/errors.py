@@ -52,6 +52,7 @@ RETRYABLE_CODES = frozenset(
         "ServiceUnavailable",
         "SlowDown",
         "ThrottledException",
+        "Throttling",
         "ThrottlingError",
         "ThrottlingException",
         "TooManyRequestsException",
@@ -115,6 +116,17 @@ DENIED_CODES = frozenset(
         "UnauthorizedOperation",
     }
 )
+NOT_THERE = frozenset(
+    {
+        "NoSuchBucket",
+        "NoSuchEntity",
+        "NoSuchEntityException",
+        "NonExistentQueue",
+        "QueueDoesNotExist",
+        "ResourceNotFoundException",
+        "TableNotFoundException",
+    }
+)
 TOO_MANY, SERVER_ERROR = 429, 500
 # How operations begin that change nothing.
 READS = ("BatchGet", "Describe", "Get", "List", "Query", "Scan")
@@ -122,13 +134,30 @@ MADE_BY = "Tables of your own are made by sorter.create_tables(), a control tabl
 
 
 def code_of(error: Exception) -> str:
-    """The AWS error code, or empty if AWS did not answer."""
-    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+    """Return the AWS error code, without the prefix of SQS's older ones; empty if AWS did not answer."""
+    answer = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
+    return str(answer.get("Code", "")).rpartition(".")[2]
+
+
+def status_of(error: Exception) -> int:
+    """Return the HTTP status of AWS's answer; 0 if AWS did not answer."""
+    answer = error.response.get("ResponseMetadata", {}) if isinstance(error, ClientError) else {}
+    return int(answer.get("HTTPStatusCode", 0))
 
 
 def said_of(error: Exception) -> str:
-    """AWS's own text, without what botocore puts around it; empty if AWS did not answer."""
+    """Return AWS's own text, without what botocore puts around it; empty if AWS did not answer."""
     return str(error.response.get("Error", {}).get("Message", "")) if isinstance(error, ClientError) else ""
+
+
+def is_denied(error: Exception) -> bool:
+    """Return True if whoever asks lacks a permission."""
+    return code_of(error) in DENIED_CODES
+
+
+def lacks_credentials(error: Exception) -> bool:
+    """Return True if nobody knows who asks: no credentials are found, or they are not valid any more."""
+    return code_of(error) in CREDENTIAL_CODES or isinstance(error, CREDENTIAL_ERRORS)
 
 
 def is_refusal(error: Exception) -> bool:
@@ -144,8 +173,8 @@ def is_retryable(error: Exception) -> bool:
         reasons = {reason.get("Code", "None") for reason in error.response.get("CancellationReasons", ())}
         if reasons:
             return reasons <= TRANSIENT_REASONS
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return code_of(error) in RETRYABLE_CODES or int(status) == TOO_MANY or int(status) >= SERVER_ERROR
+        status = status_of(error)
+        return code_of(error) in RETRYABLE_CODES or status == TOO_MANY or status >= SERVER_ERROR
     return isinstance(error, HTTPClientError | NoConnectionError)
 
 
@@ -193,9 +222,9 @@ def translate(error: ClientError | BotoCoreError, target: CallTarget) -> StreamS
         return TableNotFound(
             f"no table {missing} in {where}; is its name right, and is the stack deployed there? {MADE_BY}", **names
         )
-    if code in DENIED_CODES:
+    if is_denied(error):
         return AccessDenied(f"{_denial(code, target)}. AWS says: {error}", **names)
-    if code in CREDENTIAL_CODES or isinstance(error, CREDENTIAL_ERRORS):
+    if lacks_credentials(error):
         return CredentialsError(
             f"no usable AWS credentials for {operation} on table {table!r}: {error}; "
             "set AWS_PROFILE or the AWS_* variables, or log in again",

@@ -30,8 +30,6 @@ PARAMETERS = {
 NEEDED = ("ItemsTable", "CursorTable")
 BEING_MADE = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
 FAILED = ("CREATE_FAILED", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
-# As the query protocol has it; the others' code for a throttle is in the table of errors.
-THROTTLED = "Throttling"
 GOING = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE")
 
 
@@ -116,27 +114,20 @@ def _translated(error: Exception, subject: str, region: str, spelling: Spelling)
     """Return our error for one of CloudFormation's; its code decides, its text only where the code says too little."""
     from botocore.exceptions import ClientError, NoCredentialsError  # noqa: PLC0415  # as above
 
-    from stream_sort.aws.errors import (  # noqa: PLC0415
-        CREDENTIAL_CODES,
-        CREDENTIAL_ERRORS,
-        DENIED_CODES,
-        code_of,
-        is_retryable,
-        said_of,
-    )
+    from stream_sort.aws.errors import code_of, is_denied, is_retryable, lacks_credentials, said_of  # noqa: PLC0415
 
     code, said = code_of(error), said_of(error) or str(error).rstrip(".")
     facts = {"operation": "DescribeStacks", "code": code, "said": said_of(error)}
     login = f"give {spelling.profile}, or set AWS_PROFILE, or log in"
     if isinstance(error, NoCredentialsError):
         return CredentialsError(f"{subject}: no AWS credentials are found; {login}", **facts)
-    if code in CREDENTIAL_CODES or isinstance(error, CREDENTIAL_ERRORS):
+    if lacks_credentials(error):
         return CredentialsError(f"{subject}: no usable AWS credentials: {said}; {login} again", **facts)
-    if code in DENIED_CODES:
+    if is_denied(error):
         right = f"not allowed to call cloudformation:DescribeStacks in {region}"
         ways = f"add it to the policy of whoever runs this, or name the tables: {spelling.tables}"
         return AccessDenied(f"{subject}: {right}; {ways}. AWS says: {said}", **facts)
-    if is_retryable(error) or code == THROTTLED:
+    if is_retryable(error):
         where = f"is it the right {spelling.region} or {spelling.endpoint_url}, and reachable from here?"
         again = "the same call can be made again" if isinstance(error, ClientError) else where
         return StoreUnavailable(f"{subject}: {said}; {again}", **facts)

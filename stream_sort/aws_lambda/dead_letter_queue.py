@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from stream_sort.aws.answers import answered
+from stream_sort.aws.errors import code_of, status_of
+from stream_sort.aws.sqs import SqsSender
 from stream_sort.aws_lambda.receipts import is_own_fault
-from stream_sort.aws_lambda.sqs_client import make_sqs_client
 from stream_sort.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ class DeadLetterQueue:
     """Keeps records as they came, so that they can be mended and redriven, each with the reason beside it."""
 
     def __init__(self, url: str, client: Any = None) -> None:
-        self._url = url
-        self._client = client
+        self._sender = SqsSender(url, client)
 
     def keep(self, record: dict[str, Any], error: StreamSortError) -> None:
         """Keep a record of Kinesis; StoreUnavailable if it could not be kept, and must come again.
@@ -44,7 +43,7 @@ class DeadLetterQueue:
             if not body or not self._send(body, facts | {"encoding": encoding}):
                 if not is_own_fault(error):
                     raise StoreUnavailable(
-                        f"record {place['record']} is too large for {self._url}, and may yet be stored",
+                        f"record {place['record']} is too large for {self._sender.url}, and may yet be stored",
                         operation="SendMessage",
                     )
                 data = record["kinesis"]["data"]
@@ -52,30 +51,22 @@ class DeadLetterQueue:
                 self._send(json.dumps({"omitted_bytes": size} | place), facts | {"encoding": "none"})
         except (ClientError, BotoCoreError) as problem:
             raise StoreUnavailable(
-                f"record {place['record']} could not be kept in {self._url}: {problem}; it has to come again",
+                f"record {place['record']} could not be kept in {self._sender.url}: {problem}; it has to come again",
                 operation="SendMessage",
             ) from problem
 
     def _send(self, body: str, facts: dict[str, str]) -> bool:
-        """Whether SQS takes it."""
-        if self._client is None:
-            # Made when first needed: most functions never see poison.
-            self._client = make_sqs_client()
+        """Return True if SQS takes it."""
         attributes = {name: {"DataType": "String", "StringValue": value} for name, value in facts.items()}
         try:
-            request = {"QueueUrl": self._url, "MessageBody": body, "MessageAttributes": attributes}
-            answered(self._client.send_message, "MessageId", **request)
+            self._sender.send(body, MessageAttributes=attributes)
         except ClientError as error:
-            if not _is_refusal(error) or facts["encoding"] == "none":
+            # SQS will never take this body; the way to it may not even take the request.
+            is_refusal = status_of(error) == TOO_LARGE or code_of(error) in REFUSALS
+            if not is_refusal or facts["encoding"] == "none":
                 raise
             return False
         return True
-
-
-def _is_refusal(error: ClientError) -> bool:
-    """Whether SQS will never take this body; the way to it may not even take the request."""
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    return status == TOO_LARGE or error.response["Error"]["Code"].rpartition(".")[2] in REFUSALS
 
 
 def _body(data: str) -> tuple[str, str]:

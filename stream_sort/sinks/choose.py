@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from stream_sort.errors import SettingsError, shown
-from stream_sort.settings import aws_region
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,36 +103,13 @@ def region_of(target: str) -> str | None:
 
 
 def make_client(service: str, *, region: str | None = None, endpoint_url: str | None = None) -> Any:
-    """A client for one service, in the region of the environment; AWS_ENDPOINT_URL is honoured by the SDK."""
-    import boto3  # noqa: PLC0415  # the log sink needs no SDK
-    from botocore.config import Config  # noqa: PLC0415  # as above
-    from botocore.exceptions import BotoCoreError, NoRegionError  # noqa: PLC0415  # as above
+    """Make the client of a sink, in the region of the environment; AWS_ENDPOINT_URL is honoured by the SDK."""
+    from stream_sort.aws.clients import service_client  # noqa: PLC0415  # the log sink needs no SDK
 
-    try:
-        session = boto3.session.Session()
-        where = region or session.region_name or aws_region()
-        config = Config(**_config_of(service))
-        return session.client(service, region_name=where, endpoint_url=endpoint_url, config=config)
-    except NoRegionError as error:
-        raise SettingsError("no AWS region is set; set AWS_REGION, or pass client=") from error
-    except (BotoCoreError, ValueError) as error:
-        raise SettingsError(f"no client for {service} can be made: {error}") from error
-
-
-def _config_of(service: str) -> dict[str, Any]:
+    config: dict[str, Any] = {"read_timeout": 10, "retries": {"mode": "standard", "total_max_attempts": 3}}
     if service == "lambda":
         # A function may run 15 minutes. Asking again after a time-out or a broken connection would start it a
         # second time while the first still runs, with the same messages: the consumer's own retry decides that.
-        return {
-            "user_agent": "stream_sort",
-            "connect_timeout": 2,
-            "read_timeout": 910,
-            "tcp_keepalive": True,
-            "retries": {"mode": "standard", "total_max_attempts": 1},
-        }
-    return {
-        "user_agent": "stream_sort",
-        "connect_timeout": 2,
-        "read_timeout": 10,
-        "retries": {"mode": "standard", "total_max_attempts": 3},
-    }
+        once = {"mode": "standard", "total_max_attempts": 1}
+        config = {"read_timeout": 910, "tcp_keepalive": True, "retries": once}
+    return service_client(service, region=region, endpoint_url=endpoint_url, connect_timeout=2, **config)

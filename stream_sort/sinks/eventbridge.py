@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.aws.answers import UnreadableAnswer, answered
+from stream_sort.aws.clients import UnreadableAnswer, answered
 from stream_sort.sinks.progress import SinkEntry, SinkProgress, check_size, cut, entries, refused
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.aws.answers import answered
+from stream_sort.aws.clients import answered
 from stream_sort.sinks.identity import attributes_size, fifo_labels, xml_safe
 from stream_sort.sinks.progress import SinkEntry, SinkProgress, check_size, entries
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from stream_sort.aws.answers import answered
+from stream_sort.aws.clients import answered
+from stream_sort.aws.errors import code_of
 from stream_sort.sinks.identity import partition_key
 from stream_sort.sinks.progress import SinkEntry, SinkProgress, check_size, entries
 
@@ -51,7 +52,7 @@ class KinesisSink:
             # The number itself may be what is refused, when the stream was made anew: the next try goes without. It is
             # no fault of the message, so it is made at once.
             was_told = self._numbers.pop(key, None) is not None
-            if not was_told or error.response["Error"]["Code"] != INVALID:
+            if not was_told or code_of(error) != INVALID:
                 raise
             self._put(key, entry)
             return

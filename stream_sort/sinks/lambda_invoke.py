@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.aws.answers import UnreadableAnswer, answered
+from stream_sort.aws.clients import UnreadableAnswer, answered
 from stream_sort.errors import HandlerProblem, TryLater, shown
 from stream_sort.sinks.progress import SinkEntry, SinkProgress, check_size, cut, entries
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
+from stream_sort.aws.errors import code_of, said_of, status_of
 from stream_sort.errors import HandlerProblem, PartlyDone, StreamSortError, TryLater
 from stream_sort.formats.json_text import dumps
 
@@ -125,11 +126,8 @@ def refused(code: object, text: str) -> HandlerProblem:
 
 def _is_own_fault(error: Exception) -> bool:
     if isinstance(error, ClientError):
-        # SQS puts a prefix before its older codes.
-        code = str(error.response.get("Error", {}).get("Code", "")).rpartition(".")[2]
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        said = str(error.response.get("Error", {}).get("Message", ""))
-        return (code in OWN_FAULTS and not OF_THE_TARGET.match(said)) or status == TOO_LARGE
+        is_of_message = code_of(error) in OWN_FAULTS and not OF_THE_TARGET.match(said_of(error))
+        return is_of_message or status_of(error) == TOO_LARGE
     if isinstance(error, StreamSortError):
         return not isinstance(error, TryLater)
     return isinstance(error, ParamValidationError)

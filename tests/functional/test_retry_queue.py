@@ -12,7 +12,7 @@ from botocore.parsers import ResponseParserError
 from moto import mock_aws
 
 from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter
-from stream_sort.aws_lambda.retry_queue import RetryQueue
+from stream_sort.aws.sqs import RetryQueue
 from stream_sort.consume.context import Nudger
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def test_what_is_sent_is_what_the_consumer_reads(sqs: Any, url: str) -> None:
 
 def test_its_own_client_gives_up_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    config = RetryQueue("https://sqs/1/retry", "billing")._sqs().meta.config
+    config = RetryQueue("https://sqs/1/retry", "billing")._sender.client.meta.config
     assert (config.connect_timeout, config.read_timeout) == (2, 3)
 
 

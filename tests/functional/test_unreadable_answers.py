@@ -12,8 +12,8 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
+from stream_sort.aws.sqs import RetryQueue
 from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
-from stream_sort.aws_lambda.retry_queue import RetryQueue
 from stream_sort.errors import InvalidMessage, StoreUnavailable
 from stream_sort.settings import SinkSettings
 from stream_sort.sinks import make_sink

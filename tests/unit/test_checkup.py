@@ -187,13 +187,14 @@ def test_no_remedy_of_a_local_stack_leads_to_a_real_account(tracing: str, comman
     assert (gone.remedy, other.remedy) == (restore(local), retouch(local))
 
 
-def test_a_throttled_question_is_asked_again(reader: AwsReader, sqs: Any) -> None:
+@pytest.mark.parametrize("code", ["ThrottlingException", "Throttling"])
+def test_a_throttled_question_is_asked_again_as_each_protocol_says_it(reader: AwsReader, sqs: Any, code: str) -> None:
     with Stubber(sqs) as said:
-        said.add_client_error("get_queue_attributes", "ThrottlingException", http_status_code=400)
+        said.add_client_error("get_queue_attributes", code, http_status_code=400)
         said.add_response("get_queue_attributes", {"Attributes": {"QueueArn": "arn"}})
         assert reader.ask("sqs", "get_queue_attributes", QueueUrl="u")["Attributes"] == {"QueueArn": "arn"}  # type: ignore[index]
         for _ in range(TRIES):
-            said.add_client_error("get_queue_attributes", "ThrottlingException", http_status_code=400)
+            said.add_client_error("get_queue_attributes", code, http_status_code=400)
         with pytest.raises(Unanswered, match="sqs:GetQueueAttributes did not answer"):
             reader.ask("sqs", "get_queue_attributes", QueueUrl="u")
 
