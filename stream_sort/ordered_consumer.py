@@ -166,7 +166,10 @@ class OrderedConsumer(Consumer):
         """
         self._check_handler()
         if self._process is None:
-            self._process = self._wired_process()
+            # Powertools is loaded here: who calls catch_up has no use for it.
+            from stream_sort.aws_lambda.process import ProcessStep  # noqa: PLC0415
+
+            self._process = ProcessStep.of(self, self._sorter)
         answer: dict[str, Any] = self._process(event, context)
         return answer
 
@@ -177,12 +180,3 @@ class OrderedConsumer(Consumer):
         from stream_sort.aws.sqs import RetryQueue  # noqa: PLC0415
 
         return RetryQueue(self._settings.retry_queue_url, self._settings.consumer)
-
-    def _wired_process(self) -> Any:
-        # Powertools is loaded here: who calls catch_up has no use for it.
-        from stream_sort.aws_lambda.process import ProcessStep  # noqa: PLC0415
-        from stream_sort.aws_lambda.telemetry import Telemetry  # noqa: PLC0415
-        from stream_sort.aws_lambda.wakes import WakeReader  # noqa: PLC0415
-
-        reader = WakeReader(self.name, self._sorter.homes.only.cursor_table, self._sorter.options.keys)
-        return ProcessStep(self, reader, Telemetry("process", self._sorter.requests))

@@ -6,12 +6,11 @@ import gc
 gc.disable()
 
 from stream_sort import StreamSorter
-from stream_sort.aws_lambda.advance import AdvanceQueues
-from stream_sort.aws_lambda.telemetry import Telemetry
+from stream_sort.aws_lambda.advance import AdvanceStep
 
 # Built once a process, before the first event.
 sorter = StreamSorter.from_env()
-handler = AdvanceQueues(sorter, Telemetry("advance", sorter.requests))
+handler = AdvanceStep.of(sorter)
 
 gc.freeze()
 gc.enable()

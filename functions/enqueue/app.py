@@ -6,15 +6,11 @@ import gc
 gc.disable()
 
 from stream_sort import StreamSorter
-from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
-from stream_sort.aws_lambda.enqueue import Enqueue
-from stream_sort.aws_lambda.telemetry import Telemetry
-from stream_sort.settings import EnqueueSettings
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 
 # Built once a process, before the first event.
 sorter = StreamSorter.from_env()
-url = EnqueueSettings.from_env().dead_letters_url
-handler = Enqueue(sorter, Telemetry("enqueue", sorter.requests), DeadLetterQueue(url) if url else None)
+handler = EnqueueStep.of(sorter)
 
 gc.freeze()
 gc.enable()

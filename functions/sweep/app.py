@@ -6,12 +6,11 @@ import gc
 gc.disable()
 
 from stream_sort import StreamSorter
-from stream_sort.aws_lambda.scheduled_sweep import scheduled_sweep
-from stream_sort.aws_lambda.telemetry import Telemetry
+from stream_sort.aws_lambda.sweep import SweepStep
 
 # Built once a process, before the first event.
 sorter = StreamSorter.from_env()
-handler = scheduled_sweep(sorter, Telemetry("sweep", sorter.requests))
+handler = SweepStep.of(sorter)
 
 gc.freeze()
 gc.enable()

@@ -9,26 +9,32 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as names
-from stream_sort.aws_lambda.clock import time_left_of
 from stream_sort.aws_lambda.receipts import is_of_one_queue, is_own_fault, told
 from stream_sort.aws_lambda.shapes import Shape, shape_of
+from stream_sort.aws_lambda.telemetry import Telemetry, time_left_of
 from stream_sort.errors import InvalidInput
 from stream_sort.model.withdrawal import is_kept_aside
 from stream_sort.release.advancer import Reach
 
 if TYPE_CHECKING:
-    from stream_sort.aws_lambda.telemetry import Telemetry
+    from typing import Self
+
     from stream_sort.errors import StreamSortError
     from stream_sort.sorter import Sorter
 
 
-class AdvanceQueues:
+class AdvanceStep:
     """Advances each queue of a batch once, as far as it goes; a queue that fails delays no other."""
 
     def __init__(self, sorter: Sorter, telemetry: Telemetry) -> None:
         self._sorter = sorter
         self._keys = sorter.options.keys
         self._telemetry = telemetry
+
+    @classmethod
+    def of(cls, sorter: Sorter) -> Self:
+        """Wire the function to a sorter."""
+        return cls(sorter, Telemetry("advance", sorter.requests))
 
     def __call__(self, event: Any, context: Any) -> dict[str, Any]:
         """Handle one batch of the stream; everything from the first record of a queue that failed comes again.

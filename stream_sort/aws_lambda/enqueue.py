@@ -8,22 +8,28 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as names
-from stream_sort.aws_lambda.clock import time_left_of
+from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
 from stream_sort.aws_lambda.http_api import answer_request
 from stream_sort.aws_lambda.parcels import RecordParcel, parcels_of
 from stream_sort.aws_lambda.receipts import Receipts, is_of_one_queue, is_own_fault, put, told
 from stream_sort.aws_lambda.shapes import Shape, messages_in, shape_of
+from stream_sort.aws_lambda.telemetry import Telemetry, time_left_of
 from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError
+from stream_sort.settings import EnqueueSettings
 
 if TYPE_CHECKING:
-    from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
-    from stream_sort.aws_lambda.telemetry import Telemetry
+    from collections.abc import Mapping
+    from typing import Self
+
+    from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
     from stream_sort.sorter import Sorter
 
 MOST_PLACES_LOGGED = 20
 
 
-class Enqueue:
+class EnqueueStep:
     """Stores every message of an event with one put_many, and answers as the event's source wants it.
 
     Whatever is not stored is put again by its source, or told to the caller; a message that can never be stored
@@ -36,6 +42,12 @@ class Enqueue:
         self._keys = sorter.options.keys
         self._telemetry = telemetry
         self._dead_letters = dead_letters
+
+    @classmethod
+    def of(cls, sorter: Sorter) -> Self:
+        """Wire the function to a sorter, as the environment says."""
+        url = EnqueueSettings.from_env().dead_letters_url
+        return cls(sorter, Telemetry("enqueue", sorter.requests), DeadLetterQueue(url) if url else None)
 
     def __call__(self, event: Any, context: Any) -> Any:
         """Handle one event."""
@@ -72,10 +84,7 @@ class Enqueue:
 
     def _answer_sqs(self, event: dict[str, Any], context: Any) -> Any:
         """What failed comes again; what always fails ends in the dead-letter queue after maxReceiveCount."""
-        from stream_sort.aws_lambda.sqs_batch import partial_response  # noqa: PLC0415  # heavy, and for SQS only
-
-        failures = self._deliver(parcels_of(event, Shape.SQS, self._keys), context)
-        return partial_response(event, failures, context)
+        return _partial_response(event, self._deliver(parcels_of(event, Shape.SQS, self._keys), context), context)
 
     def _answer_kinesis(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Everything from the first record that may yet be stored comes again.
@@ -198,3 +207,30 @@ class Enqueue:
             # A metric for each queue would cost more than all the rest: the log has the queues, the metric the sum.
             worst = Counter(result.out_of_order).most_common(MOST_PLACES_LOGGED)
             logger.info("out of order", count=sum(result.out_of_order.values()), queues=dict(worst))
+
+
+def _partial_response(
+    event: dict[str, Any], failures: Mapping[str, Exception], context: Any
+) -> PartialItemFailureResponse:
+    """Report the records in `failures`, by message id; SQS redelivers them and deletes all others.
+
+    Powertools takes records one by one. To store one by one would cost three requests a message where one put_many
+    for all costs a fraction of one; so all are stored before, and what Powertools calls here looks up the outcome.
+
+    Failures are reported one by one for FIFO queues, too: those behind a failed one need not come again, because it
+    is not the source's order that counts but the seq. And a batch that failed whole is reported, not raised: poison
+    alone in its batch is no error of the function.
+    """
+    # Heavy to import, and for SQS only.
+    from aws_lambda_powertools.utilities.batch import (  # noqa: PLC0415
+        BatchProcessor,
+        EventType,
+        process_partial_response,
+    )
+
+    def recall(record: SQSRecord) -> None:
+        if record.message_id in failures:
+            raise failures[record.message_id]
+
+    processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+    return process_partial_response(event=event, record_handler=recall, processor=processor, context=context)

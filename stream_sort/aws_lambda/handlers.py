@@ -1,4 +1,4 @@
-"""A user's handler by its name, `module:function`, as the settings give it."""
+"""The handler of `process`, as the settings give it: a sink, or a user's own by its name, `module:function`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 
 from stream_sort.consume.handler import check_handler
 from stream_sort.errors import SettingsError, shown
+from stream_sort.settings import SinkSettings
+from stream_sort.sinks import make_sink
 
 if TYPE_CHECKING:
     from stream_sort.consume.handler import Handler
+
+
+def handler_from_env() -> Handler:
+    """Return the user's handler that the STREAM_SORT_* variables name, else their sink."""
+    settings = SinkSettings.from_env()
+    return load_handler(settings.handler) if settings.handler else make_sink(settings)
 
 
 def load_handler(name: str) -> Handler:

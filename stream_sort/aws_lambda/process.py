@@ -8,18 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_sort.aws_lambda import telemetry as metrics
-from stream_sort.aws_lambda.clock import time_left_of
 from stream_sort.aws_lambda.failures import facts_of
 from stream_sort.aws_lambda.redrives import Redriving, redrive, wanted_by
-from stream_sort.aws_lambda.wakes import batch_response, comes_again
+from stream_sort.aws_lambda.telemetry import Telemetry, time_left_of
+from stream_sort.aws_lambda.wakes import WakeReader, batch_response, comes_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Self
 
     from stream_sort.aws_lambda.redrives import RedriveRequest
-    from stream_sort.aws_lambda.telemetry import Telemetry
-    from stream_sort.aws_lambda.wakes import WakeReader, Wakes
+    from stream_sort.aws_lambda.wakes import Wakes
     from stream_sort.model.consumption import Served, Wake
+    from stream_sort.sorter import Sorter
 
 
 class Woken(Redriving, Protocol):
@@ -54,6 +55,12 @@ class ProcessStep:
         self._reader = reader
         self._telemetry = telemetry
         self._is_first = True
+
+    @classmethod
+    def of(cls, consumer: Woken, sorter: Sorter) -> Self:
+        """Wire the function to a consumer of a sorter."""
+        reader = WakeReader(consumer.name, sorter.homes.only.cursor_table, sorter.options.keys)
+        return cls(consumer, reader, Telemetry("process", sorter.requests))
 
     def __call__(self, event: Any, context: Any) -> dict[str, Any]:
         """Handle one event."""

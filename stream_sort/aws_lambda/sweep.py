@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as metrics
-from stream_sort.aws_lambda.clock import time_left_of
 from stream_sort.aws_lambda.receipts import told
+from stream_sort.aws_lambda.telemetry import Telemetry, time_left_of
+from stream_sort.consume.registration import Registration
 from stream_sort.errors import InternalError
+from stream_sort.model.consumption import check_start
 from stream_sort.model.gaps import length
+from stream_sort.settings import ConsumerSettings
+from stream_sort.upkeep.lag_watch import LagWatch
+from stream_sort.upkeep.sweeper import Sweeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
-    from stream_sort.aws_lambda.telemetry import Telemetry
     from stream_sort.errors import StreamSortError
     from stream_sort.model.gaps import GapEvent
-    from stream_sort.upkeep.lag_watch import LagWatch
+    from stream_sort.sorter import Sorter
     from stream_sort.upkeep.sweep import Sweep
-    from stream_sort.upkeep.sweeper import Sweeper
 
 # So many gaps of one queue have a line of their own in the log of one sweep.
 GAPS_LOGGED = 10
@@ -35,6 +39,20 @@ class SweepStep:
         self._watcher = watcher
         self._register = register
         self._telemetry = telemetry
+
+    @classmethod
+    def of(cls, sorter: Sorter) -> Self:
+        """Wire the function to a sorter; the stack's own consumer is that of the environment."""
+        settings, home = ConsumerSettings.from_env(), sorter.homes.only
+        control, start = home.control(settings.control_table), check_start(settings.start)
+        subscriptions, checkpoints = control.subscriptions, control.checkpoints
+        registration = Registration(subscriptions, checkpoints, home.cursors, sorter.clock, sorter.in_flight)
+        watcher = LagWatch(subscriptions, checkpoints, home.cursors)
+
+        def register() -> None:
+            registration.introduce(settings.consumer, start)
+
+        return cls(Sweeper(sorter, lagging=watcher), watcher, register, Telemetry("sweep", sorter.requests))
 
     def __call__(self, event: Any, context: Any) -> dict[str, Any]:
         """Handle one event; raises only when all is done that could be, and its figures are published."""

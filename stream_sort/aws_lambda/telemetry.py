@@ -1,4 +1,4 @@
-"""What the functions tell about themselves: logs, metrics, traces. No payload above DEBUG, no error of its own."""
+"""What the functions say about themselves: logs, metrics, traces, the time left. No payload above DEBUG, no error."""
 
 from __future__ import annotations
 
@@ -44,6 +44,12 @@ GAPS_GIVEN_UP = "GapsGivenUp"
 CONSUMER_LAG = "ConsumerLag"
 # Requests to the tables, retries included: what a message costs.
 STORE_REQUESTS = "StoreRequests"
+
+
+def time_left_of(context: Any) -> Callable[[], float] | None:
+    """Return what asks for the seconds until Lambda ends this run; None outside Lambda."""
+    ask = getattr(context, "get_remaining_time_in_millis", None)
+    return (lambda: ask() / 1000) if callable(ask) else None
 
 
 class Telemetry:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import InvalidInput, StoreError, StoreUnavailable, StreamSorter, Sweeper, TableNotFound
-from stream_sort.aws_lambda.advance import AdvanceQueues
+from stream_sort.aws_lambda.advance import AdvanceStep
 from tests.functional.conftest import TUNING, LittleTime
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def advance(sorter: StreamSorter, telemetries: dict[str, Telemetry], context: Context) -> Callable[[Any], Any]:
-    function = AdvanceQueues(sorter, telemetries["advance"])
+    function = AdvanceStep(sorter, telemetries["advance"])
     return lambda event: function(event, context)
 
 
@@ -215,7 +215,7 @@ def test_a_backlog_that_takes_longer_than_lambda_allows_is_left_to_the_sweep(
     sorter = StreamSorter(client=dynamo.client, max_advance=10, **TUNING)
     write(dynamo, "q", *range(200))
     context = LittleTime(dynamo, 20)
-    assert AdvanceQueues(sorter, telemetries["advance"])(stream("q"), context) == {"batchItemFailures": []}
+    assert AdvanceStep(sorter, telemetries["advance"])(stream("q"), context) == {"batchItemFailures": []}
     assert context.get_remaining_time_in_millis() > 0
     assert 0 < sorter.position("q") < 199
     assert "a sweep releases the rest" in told.everything()

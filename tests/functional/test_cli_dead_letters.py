@@ -12,7 +12,7 @@ from moto import mock_aws
 from stream_sort import StreamSorter
 from stream_sort.aws import accounts
 from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
-from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 from stream_sort.errors import StreamSortError
 from tests.functional.command_line import Line, example_of
 from tests.functional.conftest import EVENTS, TUNING, Table
@@ -101,7 +101,7 @@ class DeadLetters:
             for operation in ("GetItem", "PutItem", "BatchGetItem", "BatchExecuteStatement"):
                 table.fail(operation, "")
         sorter = StreamSorter(client=client, **TUNING, **settings)
-        function = Enqueue(sorter, self.telemetry, DeadLetterQueue(self.url(), self.sqs))
+        function = EnqueueStep(sorter, self.telemetry, DeadLetterQueue(self.url(), self.sqs))
         return function(event, self.context)
 
     def read(self, queue: str) -> list[int]:

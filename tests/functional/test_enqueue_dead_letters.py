@@ -13,7 +13,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from stream_sort import StoreError, StoreUnavailable, StreamSorter, StreamSortError
 from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
-from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 from tests.functional.conftest import TUNING
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def enqueue(
     sorter: StreamSorter, telemetries: dict[str, Telemetry], context: Context, sqs: Any
 ) -> Callable[[Any], Any]:
     queue = DeadLetterQueue(sqs.get_queue_url(QueueName="dead")["QueueUrl"], sqs)
-    function = Enqueue(sorter, telemetries["enqueue"], queue)
+    function = EnqueueStep(sorter, telemetries["enqueue"], queue)
     return lambda event: function(event, context)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import InvalidInput, StoreError, StoreUnavailable, StreamSorter, TableNotFound
-from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 from tests.functional.conftest import TUNING
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def enqueue(sorter: StreamSorter, telemetries: dict[str, Telemetry], context: Context) -> Callable[[Any], Any]:
-    function = Enqueue(sorter, telemetries["enqueue"])
+    function = EnqueueStep(sorter, telemetries["enqueue"])
     # Lambda sends the answer as JSON
     return lambda event: json.loads(json.dumps(function(event, context)))
 
@@ -180,7 +180,7 @@ def test_i5_a_message_sent_and_forgotten_to_a_queue_that_must_be_put_right_is_ke
 ) -> None:
     sorter.put(message(0))
     dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "orders-17"}})
-    fresh = Enqueue(StreamSorter(client=dynamo.client, **TUNING), telemetries["enqueue"])
+    fresh = EnqueueStep(StreamSorter(client=dynamo.client, **TUNING), telemetries["enqueue"])
     with pytest.raises(StoreError, match="0 of 1 messages are stored, 1 are not") as raised:
         fresh(message(1), context)
     assert "can be made again once somebody has put this right" in str(raised.value)
@@ -221,7 +221,7 @@ def test_a_missing_items_table_is_met_once_and_not_once_a_record(enqueue: Any, d
 def test_conflicts_are_refused_where_they_are_to_be_raised(
     dynamo: Table, telemetries: dict[str, Telemetry], context: Context, told: Told
 ) -> None:
-    enqueue = Enqueue(StreamSorter(client=dynamo.client, on_conflict="raise", **TUNING), telemetries["enqueue"])
+    enqueue = EnqueueStep(StreamSorter(client=dynamo.client, on_conflict="raise", **TUNING), telemetries["enqueue"])
     event = sqs(message(0), message(0, body="other"), message(1))
     assert failed(enqueue(event, context)) == ["id-1"]
     assert told.metrics() == {"MessagesAccepted": 2, "Conflicts": 1, "CursorAdvanced": 2}

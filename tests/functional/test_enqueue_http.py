@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ BAD = {"queue": "orders-17", "seq": 0.5, "body": "secret"}
 
 @pytest.fixture
 def enqueue(sorter: StreamSorter, telemetries: dict[str, Telemetry], context: Context) -> Callable[[Any], Any]:
-    function = Enqueue(sorter, telemetries["enqueue"])
+    function = EnqueueStep(sorter, telemetries["enqueue"])
     return lambda event: function(event, context)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import StoreUnavailable, StreamSorter, Sweeper
-from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 from tests.functional.conftest import TUNING, LittleTime
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ def sorter(dynamo: Table) -> StreamSorter:
 
 
 @pytest.fixture
-def enqueue(sorter: StreamSorter, telemetries: dict[str, Telemetry]) -> Enqueue:
-    return Enqueue(sorter, telemetries["enqueue"])
+def enqueue(sorter: StreamSorter, telemetries: dict[str, Telemetry]) -> EnqueueStep:
+    return EnqueueStep(sorter, telemetries["enqueue"])
 
 
 def test_a_stored_message_is_not_given_up_because_its_backlog_takes_longer_than_lambda_allows(
-    dynamo: Table, sorter: StreamSorter, enqueue: Enqueue, told: Told
+    dynamo: Table, sorter: StreamSorter, enqueue: EnqueueStep, told: Told
 ) -> None:
     sorter.put_many(message(seq) for seq in range(1, 200))
     context = LittleTime(dynamo, 20)
@@ -55,14 +55,16 @@ def test_a_stored_message_is_not_given_up_because_its_backlog_takes_longer_than_
 
 
 def test_a_caller_is_told_which_queues_a_sweep_will_release(
-    dynamo: Table, sorter: StreamSorter, enqueue: Enqueue
+    dynamo: Table, sorter: StreamSorter, enqueue: EnqueueStep
 ) -> None:
     sorter.put_many(message(seq) for seq in range(1, 200))
     answer = enqueue([message(0), message(0, "r")], LittleTime(dynamo, 20))
     assert (answer["accepted"], answer["unreleased"]) == (2, ["q"])
 
 
-def test_what_the_time_does_not_suffice_for_comes_again(dynamo: Table, sorter: StreamSorter, enqueue: Enqueue) -> None:
+def test_what_the_time_does_not_suffice_for_comes_again(
+    dynamo: Table, sorter: StreamSorter, enqueue: EnqueueStep
+) -> None:
     batch = [message(0, f"q{number:02}") for number in range(40)]
     answer = enqueue(sqs(*batch), LittleTime(dynamo, 20))
     failed = {one["itemIdentifier"] for one in answer["batchItemFailures"]}
@@ -75,7 +77,7 @@ def test_what_the_time_does_not_suffice_for_comes_again(dynamo: Table, sorter: S
 
 
 def test_a_list_sent_and_forgotten_loses_no_message_when_the_time_runs_short(
-    dynamo: Table, sorter: StreamSorter, enqueue: Enqueue, told: Told
+    dynamo: Table, sorter: StreamSorter, enqueue: EnqueueStep, told: Told
 ) -> None:
     batch = [message(0, f"q{number:02}") for number in range(40)]
     with pytest.raises(StoreUnavailable, match=r"of 40 messages .* the same call can be made again") as raised:
@@ -92,7 +94,7 @@ def test_a_list_sent_and_forgotten_loses_no_message_when_the_time_runs_short(
     assert enqueue(batch, None)["rejected"] == []
 
 
-def test_messages_that_came_out_of_order_are_counted_and_their_queues_logged(enqueue: Enqueue, told: Told) -> None:
+def test_messages_that_came_out_of_order_are_counted_and_their_queues_logged(enqueue: EnqueueStep, told: Told) -> None:
     enqueue(sqs(message(0), message(2), message(1), message(0, "r"), message(1, "r")), None)
     assert told.metrics()["OutOfOrder"] == 1
     enqueue(sqs(message(5), message(7), message(6), message(3), message(5, "r"), message(4, "r")), None)
@@ -102,7 +104,7 @@ def test_messages_that_came_out_of_order_are_counted_and_their_queues_logged(enq
 
 
 def test_a_message_behind_one_that_somebody_else_stored_is_out_of_order(
-    enqueue: Enqueue, dynamo: Table, told: Told
+    enqueue: EnqueueStep, dynamo: Table, told: Told
 ) -> None:
     other = StreamSorter(client=dynamo.client, **TUNING)
     other.put(message(1))
@@ -114,13 +116,13 @@ def test_a_message_behind_one_that_somebody_else_stored_is_out_of_order(
     assert [log["queues"] for log in told.logs() if log["text"] == "out of order"] == [{"q": 1}, {"q": 1}]
 
 
-def test_a_message_behind_a_duplicate_of_the_same_call_is_out_of_order(enqueue: Enqueue, told: Told) -> None:
+def test_a_message_behind_a_duplicate_of_the_same_call_is_out_of_order(enqueue: EnqueueStep, told: Told) -> None:
     enqueue([message(10)], None)
     enqueue([message(10), message(1)], None)
     assert [log["queues"] for log in told.logs() if log["text"] == "out of order"] == [{"q": 1}]
 
 
-def test_duplicates_and_gaps_are_not_out_of_order(enqueue: Enqueue, told: Told) -> None:
+def test_duplicates_and_gaps_are_not_out_of_order(enqueue: EnqueueStep, told: Told) -> None:
     enqueue([message(0), message(1), message(4), message(9)], None)
     enqueue([message(1), message(0), message(12)], None)
     assert "OutOfOrder" not in told.metrics()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import CursorLost, InvalidInput, StoreUnavailable, StreamSorter
-from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 from tests.functional.conftest import TUNING
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ POISON = ["not JSON", '{"queue": "orders-17"}', '{"queue": "orders-17", "seq": 1
 
 @pytest.fixture
 def enqueue(sorter: StreamSorter, telemetries: dict[str, Telemetry], context: Context) -> Callable[[Any], Any]:
-    function = Enqueue(sorter, telemetries["enqueue"])
+    function = EnqueueStep(sorter, telemetries["enqueue"])
     return lambda event: json.loads(json.dumps(function(event, context)))
 
 
@@ -91,7 +91,7 @@ def test_i5_a_message_that_waits_for_a_lost_cursor_is_never_dropped(
 ) -> None:
     sorter.put(PLACED)
     dynamo.client.delete_item(TableName="Cursor", Key={"queue": {"S": "orders-17"}})
-    fresh = Enqueue(StreamSorter(client=dynamo.client, **TUNING), telemetries["enqueue"])
+    fresh = EnqueueStep(StreamSorter(client=dynamo.client, **TUNING), telemetries["enqueue"])
     event = kinesis(message(0, "good"), message(1, "orders-17"))
     assert fresh(event, context) == {"batchItemFailures": [{"itemIdentifier": "number-1"}]}
     with pytest.raises(CursorLost):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ def enqueue(
 ) -> Callable[[dict[str, Any]], Any]:
     sorter.put_many(message(seq) for seq in range(4))
     sorter.trim("q", 2, control_table=None)
-    function = Enqueue(sorter, telemetries["enqueue"])
+    function = EnqueueStep(sorter, telemetries["enqueue"])
     return lambda event: json.loads(json.dumps(function(event, context)))
 
 

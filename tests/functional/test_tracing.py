@@ -12,13 +12,13 @@ SCRIPT = """
 from types import SimpleNamespace
 from moto import mock_aws
 from stream_sort import StreamSorter
-from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 from stream_sort.aws_lambda.telemetry import Telemetry
 
 with mock_aws():
     sorter = StreamSorter()
     sorter.create_tables()
-    enqueue = Enqueue(sorter, Telemetry("enqueue"))
+    enqueue = EnqueueStep(sorter, Telemetry("enqueue"))
     enqueue({"queue": "q", "seq": 0}, SimpleNamespace(aws_request_id="1"))
 """
 

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stream_sort import StreamSorter, StreamSortError
-from stream_sort.aws_lambda.advance import AdvanceQueues
-from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.advance import AdvanceStep
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 from stream_sort.aws_lambda.telemetry import Telemetry
 
 # Words that events and messages are made of, so that a random value is half an event now and then.
@@ -40,7 +40,7 @@ def telemetry() -> Telemetry:
 
 def enqueue(telemetry: Telemetry, event: Any) -> Any:
     """Answer as Lambda would: as JSON in UTF-8."""
-    answer = Enqueue(StreamSorter.in_memory(), telemetry)(event, None)
+    answer = EnqueueStep(StreamSorter.in_memory(), telemetry)(event, None)
     return json.loads(json.dumps(answer, ensure_ascii=False, allow_nan=False).encode())
 
 
@@ -57,7 +57,7 @@ def sqs(bodies: list[str]) -> dict[str, Any]:
 @example(event={"queue": "\ud800", "seq": 0})
 @example(event=[{"queue": "q", "seq": 0, "x": float("inf")}])
 def test_i9_any_event_is_answered_or_refused_by_name(telemetry: Telemetry, event: Any) -> None:
-    for function in (Enqueue, AdvanceQueues):
+    for function in (EnqueueStep, AdvanceStep):
         with suppress(StreamSortError):
             function(StreamSorter.in_memory(), telemetry)(event, None)
 

@@ -15,11 +15,11 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 
 from stream_sort import OrderedConsumer, Pace, StreamSorter
-from stream_sort.aws_lambda.advance import AdvanceQueues
-from stream_sort.aws_lambda.enqueue import Enqueue
+from stream_sort.aws_lambda.advance import AdvanceStep
+from stream_sort.aws_lambda.enqueue import EnqueueStep
 from stream_sort.aws_lambda.receipts import put
 from stream_sort.aws_lambda.refused_events import unwrap
-from stream_sort.aws_lambda.scheduled_sweep import scheduled_sweep
+from stream_sort.aws_lambda.sweep import SweepStep
 from stream_sort.aws_lambda.telemetry import Telemetry
 from tests.properties.fuzz.target import Target
 from tests.properties.fuzz.values import TEXTS, VALUES, WHOLE, documents, mangled
@@ -114,7 +114,7 @@ def check_enqueue(event: Any) -> None:
     given = {repr(one) for one in _documents_in(event)}
     sorter = StreamSorter.in_memory()
     try:
-        _check_answer(Enqueue(sorter, _telemetry("enqueue"))(event, None))
+        _check_answer(EnqueueStep(sorter, _telemetry("enqueue"))(event, None))
     finally:
         stored = [
             item.document for queue in sorter.stores.items._tables.queues.values() for item in queue.entries().values()
@@ -125,7 +125,7 @@ def check_enqueue(event: Any) -> None:
 def check_advance(event: Any) -> None:
     """Answers, and moves nothing but over what is there."""
     sorter = _filled()
-    _check_answer(AdvanceQueues(sorter, _telemetry("advance"))(event, None))
+    _check_answer(AdvanceStep(sorter, _telemetry("advance"))(event, None))
     assert sorter.position("orders-17") == 2
 
 
@@ -146,7 +146,9 @@ def check_process(event: Any) -> None:
 
 def check_sweep(event: Any) -> None:
     """Sweeps, whatever the schedule says."""
-    _check_answer(scheduled_sweep(_filled(), _telemetry("sweep"))(event, None))
+    step = SweepStep.of(_filled())
+    step._telemetry = _telemetry("sweep")
+    _check_answer(step(event, None))
 
 
 @contextmanager
