@@ -106,13 +106,13 @@ __all__ = [
 
 
 def kind_of(value: object) -> str:
-    """The name of a value's class: as Python keeps it, whatever the class says of itself."""
+    """Return the name of a value's class: as Python keeps it, whatever the class says of itself."""
     name: str = type.__dict__["__name__"].__get__(type(value))
     return str.__str__(name)
 
 
 def shown(value: object, length: int = 80) -> str:
-    """A value as it may stand in an error message: never long, never an error of its own."""
+    """Return a value as it may stand in an error message: never long, never an error of its own."""
     try:
         text = str.__str__(repr(value))
     except Exception as error:  # noqa: BLE001  # a huge int, or whatever a stranger's __repr__ does
@@ -121,7 +121,7 @@ def shown(value: object, length: int = 80) -> str:
 
 
 def _fact(value: object) -> object:
-    """A value that an error can take from process to process: plain, or else as it is shown."""
+    """Return what an error can take from process to process: a plain value, or else as it is shown."""
     if isinstance(value, str):
         return str.__str__(value)
     return value if type(value) in {int, float, bool, bytes, type(None)} else shown(value)

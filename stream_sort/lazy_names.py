@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and the `__dir__` of a package; `homes` tells in which of its modules each name is."""
+    """Return the `__getattr__` and the `__dir__` of a package; `homes` says in which of its modules each name is."""
 
     def load(name: str) -> Any:
         if name not in homes:

@@ -10,7 +10,7 @@ COMMAND = "stream-sort"
 
 
 def program() -> str:
-    """The command as the user started it: by its name if a shell finds it so, else by its path."""
+    """Return the command as the user started it: by its name if a shell finds it so, else by its path."""
     called = os.path.abspath(sys.argv[0]) if sys.argv else ""  # noqa: PTH100  # errors name commands: nothing is loaded
     if os.path.basename(called) != COMMAND or not os.access(called, os.X_OK) or _is_found(called):  # noqa: PTH119
         return COMMAND

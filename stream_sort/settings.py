@@ -128,17 +128,17 @@ class SinkSettings(EnvSettings):
 
 
 def variables() -> dict[str, str]:
-    """The STREAM_SORT_* variables that are set, for whoever puts options before them."""
+    """Return the STREAM_SORT_* variables that are set, for whoever puts options before them."""
     return {name: value for name, value in os.environ.items() if name.startswith(PREFIX) and value}
 
 
 def aws_region() -> str | None:
-    """The region of AWS_REGION, which Lambda and the other SDKs use and boto3 does not read."""
+    """Return the region of AWS_REGION, which Lambda and the other SDKs use and boto3 does not read."""
     return os.environ.get("AWS_REGION") or None
 
 
 def tracing_is_on() -> bool:
-    """Whether the functions send traces to X-Ray: STREAM_SORT_TRACING is `on`."""
+    """Return True if the functions send traces to X-Ray: STREAM_SORT_TRACING is `on`."""
     return os.environ.get(PREFIX + "TRACING", "").lower() in {"on", "true", "1"}
 
 

@@ -229,11 +229,11 @@ class Sorter:
         return answers
 
     def position(self, queue: str) -> int:
-        """The highest released seq, read consistently; `first_seq - 1` before anything is released."""
+        """Return the highest released seq, read consistently; `first_seq - 1` before anything is released."""
         return self._queues.cursor(queue).position
 
     def read(self, queue: str, after: int | None = None, through: int | None = None) -> Iterator[dict[str, Any]]:
-        """The messages of `(after, through]` in order, tombstones left out; by default all that is there and released.
+        """Return the messages of `(after, through]` in order, without tombstones; by default all that is released.
 
         A hole raises MissingItems where it is met, and what is trimmed Trimmed; nothing is ever passed over.
         A `through` beyond the position is refused at once, with MissingItems: who asks for a range relies on all of it.
@@ -242,11 +242,11 @@ class Sorter:
         return iter(ReleasedRange.of(self._queues, queue, after, through))
 
     def gaps(self, queue: str) -> list[range]:
-        """All runs of missing seqs between the position and the highest stored seq; QueueNotFound if it never was."""
+        """Return all runs of missing seqs between position and highest stored seq; QueueNotFound if it never was."""
         return self._inspector.gaps(queue, self._queues.known(queue).position)
 
     def explain(self, queue: str, limit: int = 10_000) -> QueueState:
-        """Why the queue is where it is, and what would free it; looks at about `limit` slots.
+        """Say why the queue is where it is, and what would free it; looks at about `limit` slots.
 
         QueueNotFound for a queue that never was.
         """
@@ -265,7 +265,7 @@ class Sorter:
         return self._inspector.late(self._queues.known(queue), limit)
 
     def slot(self, queue: str, seq: int) -> Entry | None:
-        """What is stored at a seq, released or not: a message, or a tombstone and perhaps a late message; or None."""
+        """Return what is stored at a seq, released or not: a message, a tombstone, perhaps a late message; or None."""
         found = self._homes.of(check_queue(queue)).items.holding(queue, check_seq(seq))
         return None if found is None else found.at(seq)
 
@@ -289,7 +289,7 @@ class Sorter:
         return self._withdrawer.withdraw(check_queue(queue), check_seq(seq), reason)
 
     def withdrawn(self, queue: str) -> list[Withdrawal]:
-        """What was withdrawn from a queue, the first one first; QueueNotFound if it never was."""
+        """Return what was withdrawn from a queue, the first one first; QueueNotFound if it never was."""
         kept = list(self._withdrawer.kept(check_queue(queue)))
         if not kept:
             self._queues.known(queue)
@@ -331,7 +331,7 @@ class Sorter:
         return recoverer.recover(check_queue(queue), at, dry_run=dry_run)
 
     def policy(self, queue: str) -> GapPolicy:
-        """What happens to a gap of this queue that stays."""
+        """Return what happens to a gap of this queue that stays."""
         return self._queues.policy(self._queues.cursor(queue))
 
     def set_policy(

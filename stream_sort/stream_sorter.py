@@ -67,7 +67,7 @@ class StreamSorter(Sorter):
 
     @classmethod
     def from_env(cls, *, client: Any = None, clock: Clock = time.time) -> Self:
-        """The sorter that the STREAM_SORT_* variables describe."""
+        """Wire a sorter as the STREAM_SORT_* variables say."""
         settings = Settings.from_env()
         return cls._wired(settings, _dynamodb(settings, client), clock)
 
@@ -115,7 +115,7 @@ class StreamSorter(Sorter):
         clock: Clock = time.time,
         **tuning: Unpack[Tuning],
     ) -> Self:
-        """The same thing with no AWS; nothing survives the process."""
+        """Make the same thing with no AWS; nothing survives the process."""
         from stream_sort.stores.memory.tables import MemoryTables  # noqa: PLC0415  # one of two stores is loaded
 
         settings = Settings(
@@ -136,7 +136,7 @@ class StreamSorter(Sorter):
 
 
 def _plain(tuning: Tuning) -> Any:
-    """The settings as the environment would give them."""
+    """Return the settings as the environment would give them."""
     unknown = tuning.keys() - {field.name for field in fields(Settings)}
     if unknown:
         raise SettingsError(f"no such setting: {', '.join(sorted(unknown))}")

@@ -64,7 +64,7 @@ class AwsPlace:
             raise SettingsError(f"no AWS region is set; give {self.spelling.region}, or set AWS_REGION")
 
     def dynamodb(self, settings: Settings) -> Any:
-        """The client of a sorter."""
+        """Make the client of a sorter."""
         from stream_sort.aws.clients import make_client  # noqa: PLC0415  # as all imports of commands
 
         self.check_region()
@@ -73,7 +73,7 @@ class AwsPlace:
         )
 
     def client(self, service: str, *, read_timeout: float) -> Any:
-        """A client of any service; a call that may have been heard is not made again."""
+        """Make a client of any service; a call that may have been heard is not made again."""
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415  # as all imports of commands
 
         from stream_sort.aws.clients import service_client  # noqa: PLC0415
@@ -161,7 +161,7 @@ def named_stack(  # noqa: PLR0913  # each is a keyword of from_stack
 
 
 def local_hint(elsewhere: Sequence[str]) -> str:
-    """How the local stack is meant, if it is up, or else started; `elsewhere` is what was given and says AWS."""
+    """Say how to mean the local stack, if it is up, or to start one; `elsewhere` is what was given and says AWS."""
     local, said = _local(), " and ".join(elsewhere)
     if local is not None:
         return f"; a local stack is up in {local.home}: to mean that one, leave out {said}"

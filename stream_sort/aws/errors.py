@@ -161,14 +161,14 @@ def lacks_credentials(error: Exception) -> bool:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether a condition did not hold, or a transaction was cancelled for good."""
+    """Return True if a condition did not hold, or a transaction was cancelled for good."""
     if code_of(error) == "TransactionCanceledException":
         return not is_retryable(error)
     return code_of(error) == "ConditionalCheckFailedException"
 
 
 def is_retryable(error: Exception) -> bool:
-    """Whether the same call may succeed a moment later: throttles, 5xx, timeouts, lost connections."""
+    """Return True if the same call may succeed a moment later: throttles, 5xx, timeouts, lost connections."""
     if isinstance(error, ClientError):
         reasons = {reason.get("Code", "None") for reason in error.response.get("CancellationReasons", ())}
         if reasons:
@@ -179,7 +179,7 @@ def is_retryable(error: Exception) -> bool:
 
 
 def unavailable(problem: object, target: CallTarget, *, seconds: float, tries: int) -> StoreUnavailable:
-    """The error of a call that did not succeed before its deadline."""
+    """Return the error of a call that did not succeed before its deadline."""
     text = (
         f"{target.operation} on table {target.table!r} did not succeed in {seconds:.1f} s and {tries} tries: {problem}"
     )
@@ -201,7 +201,7 @@ def lacks_index(error: BaseException | None) -> bool:
 
 
 def _denial(code: str, target: CallTarget) -> str:
-    """What is not allowed, and who has to allow it."""
+    """Say what is not allowed, and who has to allow it."""
     if code == NO_USE_OF_KEY:
         key = f"the KMS key of table {target.table!r}"
         return f"not allowed to use {key}; allow it in the key's policy, or in that of the role that runs this"
@@ -210,7 +210,7 @@ def _denial(code: str, target: CallTarget) -> str:
 
 
 def translate(error: ClientError | BotoCoreError, target: CallTarget) -> StreamSortError:
-    """Our error for one that no retry will cure."""
+    """Return our error for one that no retry will cure."""
     operation, table = target.operation, target.table
     code, said = code_of(error), said_of(error)
     names = {"table": table, "operation": operation, "code": code, "said": said}

@@ -67,7 +67,7 @@ class Stack:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def variables(self) -> dict[str, str]:
-        """The STREAM_SORT_* variables that say the same."""
+        """Return the STREAM_SORT_* variables that say the same."""
         told = {name: self.outputs.get(output) for name, output in OUTPUTS.items()}
         told |= {name: self.parameters.get(parameter) for name, parameter in PARAMETERS.items()}
         return {PREFIX + name: value for name, value in told.items() if value}

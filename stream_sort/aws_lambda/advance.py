@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as names
-from stream_sort.aws_lambda.receipts import is_of_one_queue, is_own_fault, told
+from stream_sort.aws_lambda.receipts import error_facts, is_of_one_queue, is_own_fault
 from stream_sort.aws_lambda.shapes import Shape, shape_of
 from stream_sort.aws_lambda.telemetry import Telemetry, time_left_of
 from stream_sort.errors import InvalidInput
@@ -55,7 +55,7 @@ class AdvanceStep:
             return {"batchItemFailures": [{"itemIdentifier": number} for number in lowest]}
 
     def _first_records(self, records: list[dict[str, Any]]) -> dict[str, str]:
-        """The queues of new items, each with the sequence number of its first record.
+        """Return the queues of new items, each with the sequence number of its first record.
 
         Only a slot that is filled can make a queue contiguous: what is changed or removed wakes nobody.
         """
@@ -88,7 +88,7 @@ class AdvanceStep:
         return queue if isinstance(queue, str) else None
 
     def _is_in_a_slot(self, queue: str, keys: dict[str, Any]) -> bool:
-        """Whether the seq of an item is a whole number; nobody else would ever speak of one that is not."""
+        """Return True if the seq of an item is a whole number; nobody else would ever speak of one that is not."""
         number = keys[self._keys.seq].get("N")
         if number is None or _is_whole(number):
             return True
@@ -113,16 +113,16 @@ class AdvanceStep:
                     self._telemetry.logger.warning("the time was over; a sweep releases the rest", queue=queue)
             elif is_own_fault(reached) or is_of_one_queue(reached):
                 self._telemetry.count(names.REJECTED)
-                self._telemetry.logger.error("a queue cannot be advanced", queue=queue, **told(reached))
+                self._telemetry.logger.error("a queue cannot be advanced", queue=queue, **error_facts(reached))
             else:
                 # Also an unknown code of AWS: nobody else would look for a queue that has no cursor row yet.
                 failures[queue] = reached
-                self._telemetry.logger.warning("a queue was not advanced", queue=queue, **told(reached))
+                self._telemetry.logger.warning("a queue was not advanced", queue=queue, **error_facts(reached))
         return failures
 
 
 def _is_whole(number: object) -> bool:
-    """Whether a number of a stream record is whole; it may have more digits than arithmetic keeps."""
+    """Return True if a number of a stream record is whole; it may have more digits than arithmetic keeps."""
     try:
         value = Decimal(number) if isinstance(number, str) else Decimal("NaN")
         return value.is_finite() and value == value.to_integral_value()

@@ -70,7 +70,7 @@ class DeadLetterQueue:
 
 
 def _body(data: str) -> tuple[str, str]:
-    """What a record held, as text if it is text that SQS takes, else as it came."""
+    """Return what a record held, as text if it is text that SQS takes, else as it came."""
     try:
         text = b64decode(data, validate=True).decode()
     except ValueError:

@@ -11,7 +11,7 @@ from stream_sort.aws_lambda import telemetry as names
 from stream_sort.aws_lambda.dead_letter_queue import DeadLetterQueue
 from stream_sort.aws_lambda.http_api import answer_request
 from stream_sort.aws_lambda.parcels import RecordParcel, parcels_of
-from stream_sort.aws_lambda.receipts import Receipts, is_of_one_queue, is_own_fault, put, told
+from stream_sort.aws_lambda.receipts import Receipts, error_facts, is_of_one_queue, is_own_fault, put
 from stream_sort.aws_lambda.shapes import Shape, messages_in, shape_of
 from stream_sort.aws_lambda.telemetry import Telemetry, time_left_of
 from stream_sort.errors import InvalidInput, SequenceConflict, StreamSortError
@@ -83,11 +83,11 @@ class EnqueueStep:
         return answer
 
     def _answer_sqs(self, event: dict[str, Any], context: Any) -> Any:
-        """What failed comes again; what always fails ends in the dead-letter queue after maxReceiveCount."""
+        """Let come again what failed; what always fails ends in the dead-letter queue after maxReceiveCount."""
         return _partial_response(event, self._deliver(parcels_of(event, Shape.SQS, self._keys), context), context)
 
     def _answer_kinesis(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
-        """Everything from the first record that may yet be stored comes again.
+        """Let everything come again from the first record on that may yet be stored.
 
         A record that never will be, or not before somebody has put its queue right, must not hold its shard, and
         Kinesis has no place for it: it is kept in the dead letters. Without any, all that is left of one that never
@@ -129,7 +129,7 @@ class EnqueueStep:
         answers = zip(records, self._sorter.in_flight.map(keep, list(records)), strict=True)
         lost = {name: error for name, error in answers if error is not None}
         for name, error in lost.items():
-            self._telemetry.logger.error("a record could not be set aside", record=name, **told(error))
+            self._telemetry.logger.error("a record could not be set aside", record=name, **error_facts(error))
         return lost
 
     def _answer_async(self, event: dict[str, Any], shape: Shape, context: Any) -> None:
@@ -153,7 +153,7 @@ class EnqueueStep:
             if error is not None:
                 failures[parcel.name] = error
                 log = self._telemetry.logger.warning if error.retryable else self._telemetry.logger.error
-                log("a record failed", record=parcel.name, failed=len(found) or 1, **told(error))
+                log("a record failed", record=parcel.name, failed=len(found) or 1, **error_facts(error))
         return failures
 
     def _worst(self, errors: list[StreamSortError]) -> StreamSortError | None:
@@ -199,7 +199,7 @@ class EnqueueStep:
             if some:
                 log(kind, count=len(some), places=receipts.places(some[:MOST_PLACES_LOGGED]))
         for queue, error in result.stalled:
-            logger.warning("a queue was not advanced", queue=queue, **told(error))
+            logger.warning("a queue was not advanced", queue=queue, **error_facts(error))
         if result.unreleased:
             queues = result.unreleased[:MOST_PLACES_LOGGED]
             logger.warning("the time was over; a sweep releases the rest", count=len(result.unreleased), queues=queues)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda.parcels import from_base64, read_body
-from stream_sort.aws_lambda.receipts import Receipts, is_own_fault, told
+from stream_sort.aws_lambda.receipts import Receipts, error_facts, is_own_fault
 from stream_sort.aws_lambda.shapes import Shape
 from stream_sort.errors import InvalidInput, MessageTooLarge, SequenceConflict, StreamSortError
 from stream_sort.formats.json_text import dumps
@@ -34,7 +34,7 @@ def answer_request(
     try:
         messages = read_body(request_body(event), keys)
     except InvalidInput as error:
-        return _response(BAD_REQUEST, told(error))
+        return _response(BAD_REQUEST, error_facts(error))
     receipts = put(messages)
     status = _status(receipts)
     retry = {"retry-after": str(RETRY_AFTER_SECONDS)} if status == UNAVAILABLE else {}
@@ -50,7 +50,7 @@ def request_body(event: dict[str, Any]) -> str | bytes:
 
 
 def _status(receipts: Receipts) -> int:
-    """One status for all messages, or 207 where they differ."""
+    """Return one status for all messages, or 207 where they differ."""
     found = {_status_of(receipts, index) for index in range(len(receipts))}
     if found == {BAD_REQUEST, TOO_LARGE}:
         return BAD_REQUEST

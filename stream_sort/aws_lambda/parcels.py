@@ -28,18 +28,18 @@ class RecordParcel:
 
 
 def parcels_of(event: dict[str, Any], shape: Shape, keys: KeyNames) -> list[RecordParcel]:
-    """The parcels of an event, in its order; one that cannot be read keeps no other from being read."""
+    """Return the parcels of an event, in its order; one that cannot be read keeps no other from being read."""
     records = [event] if shape is Shape.EVENTBRIDGE else event["Records"]
     return [_parcel(record, shape, keys) for record in records]
 
 
 def read_body(body: str | bytes, keys: KeyNames) -> list[Any]:
-    """The messages of a body: one, a list of them, or either in an envelope of SNS or EventBridge."""
+    """Return the messages of a body: one, a list of them, or either in an envelope of SNS or EventBridge."""
     return _messages(loads(body), keys)
 
 
 def from_base64(text: str) -> bytes:
-    """The bytes of a base64 text, or InvalidInput."""
+    """Return the bytes of a base64 text, or InvalidInput."""
     try:
         return b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -79,7 +79,7 @@ def _document(record: dict[str, Any], shape: Shape) -> Any:
 
 
 def _messages(document: Any, keys: KeyNames) -> list[Any]:
-    """What stands in the envelopes; EventBridge may send through SNS, so there may be one in the other."""
+    """Return what stands in the envelopes; EventBridge may send through SNS, so there may be one in the other."""
     if is_sns_envelope(document) and not is_message(document, keys):
         document = loads(document["Message"])
     if is_eventbridge_event(document) and not is_message(document, keys):

@@ -71,7 +71,7 @@ class ProcessStep:
             return self._serve(self._reader.read(event), context)
 
     def _redrive(self, wanted: RedriveRequest, context: Any) -> dict[str, Any]:
-        """Who asks gets the answer: nothing is to be sent again."""
+        """Redrive, and answer whoever asks: nothing is to be sent again."""
         done = redrive(self._consumer, wanted, time_left_of(context))
         if done.delivered:
             self._telemetry.count(metrics.MESSAGES_DELIVERED, done.delivered)

@@ -53,11 +53,11 @@ class Receipts:
         return len(self._messages)
 
     def outcome(self, index: int) -> Outcome:
-        """The status of a message, or the error that kept it from being stored."""
+        """Return the status of a message, or the error that kept it from being stored."""
         return self._outcomes[index]
 
     def failure(self, index: int) -> StreamSortError | None:
-        """Why a message must be put again: it is not stored, or it is but its queue could not be advanced."""
+        """Return why a message must be put again: it is not stored, or it is but its queue could not be advanced."""
         outcome = self._outcomes[index]
         if isinstance(outcome, StreamSortError):
             return outcome
@@ -91,16 +91,16 @@ class Receipts:
         )
 
     def places(self, messages: Iterable[dict[str, Any]]) -> list[MessagePlace]:
-        """Where messages belong."""
+        """Say where messages belong."""
         return [{"queue": message[self._keys.queue], "seq": message[self._keys.seq]} for message in messages]
 
     def refused(self) -> list[dict[str, Any]]:
-        """Each message that is not stored: its index in the call, the place it claims, and why; for a log."""
+        """Name each message that is not stored: its index, the place it claims, and why; for a log."""
         failed = [(index, one) for index, one in enumerate(self._outcomes) if isinstance(one, StreamSortError)]
-        return [{"message": index} | self._claim(self._messages[index]) | told(error) for index, error in failed]
+        return [{"message": index} | self._claim(self._messages[index]) | error_facts(error) for index, error in failed]
 
     def _claim(self, message: Any) -> dict[str, str | int]:
-        """The queue and seq that a message gives, right or wrong, as far as they are short."""
+        """Return the queue and seq that a message gives, right or wrong, as far as they are short."""
         given = message if isinstance(message, dict) else {}
         claims = {"queue": given.get(self._keys.queue), "seq": given.get(self._keys.seq)}
         return {
@@ -110,7 +110,7 @@ class Receipts:
         }
 
     def answer(self) -> dict[str, Any]:
-        """All of it as JSON, with no payload; `message` is the index of a refused one in the call."""
+        """Return all of it as JSON, with no payload; `message` is the index of a refused one in the call."""
         rejected = enumerate(self._outcomes)
         return {
             "accepted": self.result.accepted,
@@ -118,9 +118,11 @@ class Receipts:
             "conflicts": self.places(self.result.conflicts),
             "late": self.places(self.result.late),
             "rejected": [
-                {"message": index} | told(error) for index, error in rejected if isinstance(error, StreamSortError)
+                {"message": index} | error_facts(error)
+                for index, error in rejected
+                if isinstance(error, StreamSortError)
             ],
-            "stalled": [{"queue": queue} | told(error) for queue, error in self.result.stalled],
+            "stalled": [{"queue": queue} | error_facts(error) for queue, error in self.result.stalled],
             "unreleased": list(self.result.unreleased),
             "advances": [
                 {"queue": one.queue, "old": one.old, "new": one.new, "released": one.released}
@@ -145,7 +147,7 @@ def put(sorter: Sorter, messages: list[Any], time_left: Callable[[], float] | No
 
 
 def _refusing_conflicts(result: PutResult, messages: list[Any], keys: KeyNames) -> PutResult:
-    """The same result with an error for each conflicting message."""
+    """Return the same result with an error for each conflicting message."""
     refusing = replace(result, conflicts=[], rejected=[*result.rejected], outcomes=[*result.outcomes])
     for index, (message, outcome) in enumerate(zip(messages, result.outcomes, strict=True)):
         if outcome is Status.CONFLICT:
@@ -154,13 +156,13 @@ def _refusing_conflicts(result: PutResult, messages: list[Any], keys: KeyNames) 
     return refusing
 
 
-def told(error: StreamSortError) -> dict[str, Any]:
-    """An error as a caller or a log gets it."""
+def error_facts(error: StreamSortError) -> dict[str, Any]:
+    """Return an error as a caller or a log gets it."""
     return {"error": type(error).__name__, "reason": str(error), "retryable": error.retryable}
 
 
 def is_own_fault(error: StreamSortError) -> bool:
-    """Whether the message itself is to blame: then no retry, however late, will store it.
+    """Return True if the message itself is to blame: then no retry, however late, will store it.
 
     Any other error may be over one day, even one that needs somebody to act first, such as a lost cursor.
     """

@@ -31,7 +31,7 @@ class Redriving(Protocol):
         """Queues that wait behind a message that failed."""
 
     def stuck(self, queue: str, seq: int | None = None) -> list[Parked | DeadLetter]:
-        """What is parked or dead in one queue, or at one seq of it, as it stands now."""
+        """Return what is parked or dead in one queue, or at one seq of it, as it stands now."""
 
     def redrive(self, queue: str, seq: int | None = None, *, time_left: Callable[[], float] | None = None) -> int:
         """Try again what is parked or dead; returns how many messages were delivered."""
@@ -55,7 +55,7 @@ class Redriven:
     left: int = 0
 
     def answer(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """Return all of it as JSON."""
         return {
             "queues": self.queues,
             "delivered": self.delivered,
@@ -66,7 +66,7 @@ class Redriven:
 
 
 def wanted_by(event: object) -> RedriveRequest | None:
-    """What an event wants to be redriven; None if it is an event of another kind. InvalidInput for what cannot be."""
+    """Return what an event wants to be redriven; None for an event of another kind. InvalidInput for what cannot be."""
     if not isinstance(event, dict) or MARK not in event:
         return None
     wanted = event[MARK]

@@ -28,7 +28,7 @@ class Shape(StrEnum):
 
 
 def shape_of(event: object, keys: KeyNames) -> Shape:
-    """The kind of an event; InvalidInput if it is none.
+    """Return the kind of an event; InvalidInput if it is none.
 
     A message with an int for its seq comes first: no event of AWS has a number at its top level, so such a message
     may have any other fields, those of an event included.
@@ -51,7 +51,7 @@ def shape_of(event: object, keys: KeyNames) -> Shape:
 
 
 def is_message(document: object, keys: KeyNames) -> bool:
-    """Whether a document says itself where it belongs, by a queue and an int for its seq."""
+    """Return True if a document says itself where it belongs, by a queue and an int for its seq."""
     if not isinstance(document, dict):
         return False
     seq = document.get(keys.seq)
@@ -59,7 +59,7 @@ def is_message(document: object, keys: KeyNames) -> bool:
 
 
 def messages_in(document: Any) -> list[Any]:
-    """The messages of a list, of `{"messages": [...]}`, or the document as the only one.
+    """Return the messages of a list, of `{"messages": [...]}`, or the document as the only one.
 
     InvalidInput for an empty list, from wherever: most sources would never learn that nothing was stored.
     """
@@ -72,7 +72,7 @@ def messages_in(document: Any) -> list[Any]:
 
 
 def is_sns_envelope(document: object) -> bool:
-    """Whether this is what SNS puts around a message on its way to SQS, unless delivery is raw."""
+    """Return True for what SNS puts around a message on its way to SQS, unless delivery is raw."""
     return (
         isinstance(document, dict)
         and document.get("Type") == "Notification"
@@ -81,7 +81,7 @@ def is_sns_envelope(document: object) -> bool:
 
 
 def is_eventbridge_event(document: object) -> bool:
-    """Whether this is what EventBridge puts around a message, to any target."""
+    """Return True for what EventBridge puts around a message, to any target."""
     return isinstance(document, dict) and "detail" in document and _has_text(document, "detail-type", "source", "id")
 
 
@@ -103,7 +103,7 @@ def _aws_shape(event: object) -> Shape | None:
 
 
 def _record_shape(record: object) -> Shape | None:
-    """The kind of one record: by its source, and by what a function needs of it."""
+    """Return the kind of one record: by its source, and by what a function needs of it."""
     if not isinstance(record, dict):
         return None
     source = record.get("eventSource") or record.get("EventSource")

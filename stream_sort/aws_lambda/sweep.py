@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.aws_lambda import telemetry as metrics
-from stream_sort.aws_lambda.receipts import told
+from stream_sort.aws_lambda.receipts import error_facts
 from stream_sort.aws_lambda.telemetry import Telemetry, time_left_of
 from stream_sort.consume.registration import Registration
 from stream_sort.errors import InternalError
@@ -123,9 +123,11 @@ class SweepStep:
         for event, error in done.callback_errors:
             logger.error("on_gap raised", extra={"queue": event.queue, "error": repr(error)})
         for queue, problem in done.failed:
-            logger.error("queue could not be swept", extra={"queue": queue, **told(problem)}, exc_info=_bug(problem))
+            logger.error(
+                "queue could not be swept", extra={"queue": queue, **error_facts(problem)}, exc_info=_bug(problem)
+            )
         if done.watch_error is not None:
-            why = told(done.watch_error)
+            why = error_facts(done.watch_error)
             logger.error("consumers could not be watched", extra=why, exc_info=_bug(done.watch_error))
         watched = self._watcher.watched
         if watched.forgotten or watched.left or watched.dropped:

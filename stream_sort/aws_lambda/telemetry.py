@@ -102,5 +102,5 @@ class Telemetry:
 
 
 def _make_tracer(service: str) -> Tracer | None:
-    """A tracer that shows each call to AWS as a segment, if the SDK of X-Ray is installed, as it is in our layer."""
+    """Make a tracer that shows each call to AWS, if the SDK of X-Ray is installed, as it is in our layer."""
     return Tracer(service=service) if find_spec("aws_xray_sdk") else None

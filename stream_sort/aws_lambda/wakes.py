@@ -43,7 +43,7 @@ class WakeReader:
     keys: KeyNames
 
     def read(self, event: object) -> Wakes:
-        """The wakes of an event, in its order; InvalidInput if it is no batch of records."""
+        """Return the wakes of an event, in its order; InvalidInput if it is no batch of records."""
         records = event.get("Records") if isinstance(event, dict) else None
         if not isinstance(records, list):
             raise InvalidInput(
@@ -83,7 +83,7 @@ class WakeReader:
 
 
 def batch_response(wakes: Sequence[Wake], served: Sequence[Served]) -> dict[str, Any]:
-    """What Lambda is told: which records to send again, because their queue's failure could not be recorded.
+    """Say which records to send again, because their queue's failure could not be recorded.
 
     If that goes for all of them, or a failed one has no record with a name, the error is raised: all come again.
     """
@@ -105,7 +105,7 @@ def comes_again(served: Served) -> bool:
 
 
 def _table_of(arn: object) -> str | None:
-    """The table in a stream's ARN; None where there is no ARN."""
+    """Return the table in a stream's ARN; None where there is no ARN."""
     parts = arn.split("/") if isinstance(arn, str) else []
     return parts[1] if len(parts) > 1 else None
 

@@ -81,7 +81,7 @@ SINKS = {
 
 
 def make_sink(settings: SinkSettings, client: Any = None) -> Callable[[Batch], int | None]:
-    """The sink that the settings name; `client` is a boto3 client of its service, made when absent."""
+    """Make the sink that the settings name; `client` is a boto3 client of its service, made when absent."""
     kind = SINKS.get(settings.sink)
     if kind is None:
         raise SettingsError(f"sink is {shown(settings.sink)}; there are {', '.join(SINKS)}")

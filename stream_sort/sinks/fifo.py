@@ -50,7 +50,7 @@ class FifoSink:
 
 
 def sqs_fifo_sink(url: str, client: Any, sender: str) -> FifoSink:
-    """To a queue; one with FifoThroughputLimit perMessageGroupId takes thousands of calls a second."""
+    """Make a sink to a queue; one with FifoThroughputLimit perMessageGroupId takes thousands of calls a second."""
 
     def send(text: str, labels: dict[str, Any]) -> None:
         answered(client.send_message, "MessageId", QueueUrl=url, MessageBody=text, **labels)
@@ -59,7 +59,7 @@ def sqs_fifo_sink(url: str, client: Any, sender: str) -> FifoSink:
 
 
 def sns_fifo_sink(arn: str, client: Any, sender: str) -> FifoSink:
-    """To a topic, and in the same order to each of its subscribers."""
+    """Make a sink to a topic, and in the same order to each of its subscribers."""
 
     def publish(text: str, labels: dict[str, Any]) -> None:
         answered(client.publish, "MessageId", TopicArn=arn, Message=text, **labels)

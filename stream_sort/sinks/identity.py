@@ -15,7 +15,7 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def group_id(queue: str) -> str:
-    """The FIFO message group of a queue: its name where AWS takes it, else `sha256:` and the name's hash.
+    """Return the FIFO message group of a queue: its name where AWS takes it, else `sha256:` and the name's hash.
 
     AWS takes 1 to 128 ASCII letters, digits and punctuation. A queue that is itself named like a hash is
     hashed too, so two queues never share a group.
@@ -24,7 +24,7 @@ def group_id(queue: str) -> str:
 
 
 def partition_key(queue: str) -> str:
-    """The Kinesis partition key of a queue: its name up to 256 characters, else hashed as in `group_id`."""
+    """Return the Kinesis partition key of a queue: its name up to 256 characters, else hashed as in `group_id`."""
     return _name(queue, fits=len(queue.encode("utf-16-le")) <= 2 * PARTITION_KEY_LENGTH)
 
 
@@ -39,7 +39,7 @@ def deduplication_id(sender: str, queue: str, seq: int) -> str:
 
 
 def fifo_labels(sender: str, queue: str, seq: int) -> dict[str, Any]:
-    """What SQS and SNS want to know of a message besides its text; the attributes are for filters and people."""
+    """Return what SQS and SNS want to know of a message besides its text; the attributes are for filters and people."""
     return {
         "MessageGroupId": group_id(queue),
         "MessageDeduplicationId": deduplication_id(sender, queue, seq),
@@ -51,7 +51,7 @@ def fifo_labels(sender: str, queue: str, seq: int) -> dict[str, Any]:
 
 
 def attributes_size(labels: dict[str, Any]) -> int:
-    """How many bytes the attributes take of a message's size: names, types and values count."""
+    """Return how many bytes the attributes take of a message's size: names, types and values count."""
     return sum(
         len(name) + len(attribute["DataType"]) + len(attribute["StringValue"].encode())
         for name, attribute in labels["MessageAttributes"].items()
@@ -59,7 +59,7 @@ def attributes_size(labels: dict[str, Any]) -> int:
 
 
 def xml_safe(text: str) -> str:
-    r"""The text with the few characters that SQS refuses, such as U+FFFF, as JSON writes them: `\uffff`.
+    r"""Return the text with the few characters that SQS refuses, such as U+FFFF, as JSON writes them: `\uffff`.
 
     Inside JSON they can only stand in strings, so the document stays the same.
     """

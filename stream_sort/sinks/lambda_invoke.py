@@ -76,7 +76,7 @@ class LambdaSink:
 
 
 def _pieces(batch: Batch) -> Iterator[tuple[list[SinkEntry], int]]:
-    """The parts of a batch and the seq that each goes through; the last one covers what was skipped at the end."""
+    """Yield the parts of a batch and the seq that each goes through; the last covers what was skipped at the end."""
     last = batch.seqs[-1] if batch.seqs else None
     for piece in cut(entries(batch), MAX_BYTES, MAX_COUNT):
         yield piece, batch.through if piece[-1].seq == last else piece[-1].seq

@@ -90,7 +90,7 @@ class SinkProgress:
 
 
 def entries(batch: Batch) -> Iterator[SinkEntry]:
-    """The messages of a batch as text, one at a time and in order."""
+    """Yield the messages of a batch as text, one at a time and in order."""
     for seq, message in zip(batch.seqs, batch.messages, strict=True):
         text = dumps(message)
         yield SinkEntry(seq, text, len(text.encode()))
@@ -120,7 +120,7 @@ def check_size(size: int, limit: int) -> None:
 
 
 def refused(code: object, text: str) -> HandlerProblem:
-    """The error for what a target answered with a code: the message's own fault, or not."""
+    """Return the error for what a target answered with a code: the message's own fault, or not."""
     return HandlerProblem(text) if code in OWN_FAULTS else TryLater(text)
 
 

@@ -113,12 +113,12 @@ class RequestCount:
         self._lock = threading.Lock()
 
     def add(self) -> None:
-        """One more."""
+        """Add one."""
         with self._lock:
             self._count += 1
 
     def count(self) -> int:
-        """How many so far."""
+        """Return how many there were so far."""
         return self._count
 
 

@@ -224,7 +224,7 @@ class DynamoHeadReader:
 
 
 def row_of(wire: Wire, queue_key: str, seq_key: str) -> Cursor:
-    """The cursor that a row of the table holds; reads what a stream record shows, too."""
+    """Return the cursor that a row of the table holds; reads what a stream record shows, too."""
     return Cursor(
         queue=text_at(wire, queue_key),
         position=int_at(wire, seq_key),
@@ -242,14 +242,14 @@ def row_of(wire: Wire, queue_key: str, seq_key: str) -> Cursor:
 
 
 def count_is_old(cursor: Cursor) -> tuple[str, Wire]:
-    """The condition that nothing was withdrawn since `cursor` was read, and its values."""
+    """Return the condition that nothing was withdrawn since `cursor` was read, and its values."""
     if not cursor.withdrawals:
         return "attribute_not_exists(#withdrawals)", {}
     return "#withdrawals = :withdrawals", {":withdrawals": _number(cursor.withdrawals)}
 
 
 def _gap(wire: Wire) -> Gap | None:
-    """The gap that was noted on a row; None for what others made of it: then it is measured again."""
+    """Return the gap that was noted on a row; None for what others made of it: then it is measured again."""
     with suppress(LookupError, TypeError, ValueError):
         start, stop, since, withdrawals, *more = (int(number["N"]) for number in wire[tables.GAP]["L"])
         stray, through = more[0] if more else start, more[1] if len(more) > 1 else None
@@ -269,7 +269,7 @@ def _gap_wire(gap: Gap) -> dict[str, Any]:
 
 
 def _policy(wire: Wire) -> GapPolicy | None:
-    """The policy of a row; one that others wrote in words we do not know skips nothing."""
+    """Return the policy of a row; one that others wrote in words we do not know skips nothing."""
     if tables.POLICY not in wire:
         return None
     try:
@@ -279,7 +279,7 @@ def _policy(wire: Wire) -> GapPolicy | None:
 
 
 def _mark_is_old(cursor: Cursor) -> tuple[str, Wire]:
-    """The condition that the last mark is that of `cursor`, and its values."""
+    """Return the condition that the last mark is that of `cursor`, and its values."""
     if cursor.last_mark is None:
         return "attribute_not_exists(#since)", {}
     return "#since = :old_since", {":old_since": _time(cursor.last_mark)}

@@ -46,7 +46,7 @@ class RawPages:
             events.register(f"before-parse.dynamodb.{operation}", _keep_text, unique_id=f"stream_sort-raw-{operation}")
 
     def read(self, queue: str, after: int, through: int) -> Iterator[RawPage]:
-        """Read all items of `(after, through]`, in order; pages may be empty."""
+        """Yield all items of `(after, through]`, in order; pages may be empty."""
         request: dict[str, Any] = {
             "ConsistentRead": self._consistent,
             "KeyConditionExpression": "#queue = :queue AND #seq BETWEEN :first AND :last",
@@ -60,7 +60,7 @@ class RawPages:
         return self._pages("query", request)
 
     def keys_of(self, queue: str) -> Iterator[RawPage]:
-        """Return the keys of a queue's items, in order, with the marks of tombstones and late messages."""
+        """Yield the keys of a queue's items, in order, with the marks of tombstones and late messages."""
         condition = {
             "KeyConditionExpression": "#queue = :queue",
             "ExpressionAttributeValues": {":queue": {"S": queue}},
@@ -68,7 +68,7 @@ class RawPages:
         return self._pages("query", self._only_keys() | condition)
 
     def keys_in(self, segment: int, segments: int) -> Iterator[RawPage]:
-        """Return the keys of all items in one of so many segments of the table; a queue's come in order."""
+        """Yield the keys of all items in one of so many segments of the table; a queue's come in order."""
         return self._pages("scan", self._only_keys() | {"Segment": segment, "TotalSegments": segments})
 
     def _only_keys(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class RawPages:
 
 @contextmanager
 def no_cycles() -> Iterator[None]:
-    """For code that makes values by the thousand and no cycles: looking for cycles takes a sixth of its time."""
+    """Stop looking for cycles while values are made by the thousand: that takes a sixth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

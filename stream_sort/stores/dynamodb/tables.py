@@ -80,7 +80,7 @@ class TableNames:
 
 
 def items_table(names: TableNames) -> dict[str, Any]:
-    """The CreateTable request of the items table."""
+    """Return the CreateTable request of the items table."""
     return {
         "TableName": names.items,
         "BillingMode": "PAY_PER_REQUEST",
@@ -90,7 +90,7 @@ def items_table(names: TableNames) -> dict[str, Any]:
 
 
 def cursor_table(names: TableNames) -> dict[str, Any]:
-    """The CreateTable request of the cursor table."""
+    """Return the CreateTable request of the cursor table."""
     return {
         "TableName": names.cursor,
         "BillingMode": "PAY_PER_REQUEST",
@@ -119,7 +119,7 @@ def cursor_table(names: TableNames) -> dict[str, Any]:
 
 
 def control_table(name: str) -> dict[str, Any]:
-    """The CreateTable request of a control table."""
+    """Return the CreateTable request of a control table."""
     return {
         "TableName": name,
         "BillingMode": "PAY_PER_REQUEST",

@@ -91,7 +91,7 @@ def transact(
 
 
 def _cancelled(table: str, queue: str, effects: Sequence[Effect], reasons: Sequence[dict[str, Any]]) -> Exception:
-    """The error of a transaction that was cancelled, though the condition of its first action held."""
+    """Return the error of a transaction that was cancelled, though the condition of its first action held."""
     codes = {reason.get("Code", "None") for reason in reasons}
     if not reasons and effects:
         return TryLater(f"cancelled, and AWS does not say why: {', '.join(map(name_of, effects))}")
@@ -114,7 +114,7 @@ def _refusing(effects: Sequence[Effect], reasons: Sequence[dict[str, Any]]) -> l
 
 
 def _fault_of(queue: str, effects: Sequence[Effect], error: StoreError | SettingsError) -> Exception:
-    """The error of a transaction that cannot be made: our own rows were read just now, so an effect is at fault.
+    """Return the error of a transaction that cannot be made: our own rows were read just now, so an effect is at fault.
 
     A table or a right that is missing is nobody's message's fault: it is there when somebody has seen to it.
     """
