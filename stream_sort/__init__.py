@@ -7,54 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stream_sort import errors
 from stream_sort.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from stream_sort.consume.push import Pace
-    from stream_sort.errors import (
-        AccessDenied,
-        ArchiveDamaged,
-        CheckpointConflict,
-        ConsumerActive,
-        ConsumerNotFound,
-        CredentialsError,
-        CursorLost,
-        EffectRefused,
-        ExportDamaged,
-        FileMissing,
-        FunctionFailed,
-        HandlerProblem,
-        InternalError,
-        InvalidInput,
-        InvalidMessage,
-        InvalidQueue,
-        JoinRefused,
-        LocalStackFailed,
-        MessageTooLarge,
-        MissingItems,
-        NotConsumed,
-        NotParked,
-        NotReleased,
-        NotWithdrawn,
-        OtherKeys,
-        PartlyDone,
-        PortTaken,
-        QueueDamaged,
-        QueueExists,
-        QueueNotFound,
-        ReplayFailed,
-        RowDamaged,
-        SequenceConflict,
-        SettingsError,
-        StoreError,
-        StoreMisconfigured,
-        StoreUnavailable,
-        StreamSortError,
-        TableNotFound,
-        TransactionTooLarge,
-        Trimmed,
-        TryLater,
-    )
+    from stream_sort.errors import *  # noqa: F403  # all of them are public
     from stream_sort.model.batch import Batch, Transaction
     from stream_sort.model.consumption import DeadLetter, Parked, Reset
     from stream_sort.model.gaps import GapEvent
@@ -69,71 +27,30 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AccessDenied",
     "Advance",
-    "ArchiveDamaged",
     "Batch",
-    "CheckpointConflict",
-    "ConsumerActive",
-    "ConsumerNotFound",
-    "CredentialsError",
-    "CursorLost",
     "DeadLetter",
-    "EffectRefused",
-    "ExportDamaged",
-    "FileMissing",
-    "FunctionFailed",
     "GapEvent",
     "GapPolicy",
-    "HandlerProblem",
-    "InternalError",
-    "InvalidInput",
-    "InvalidMessage",
-    "InvalidQueue",
-    "JoinRefused",
     "LateMessage",
-    "LocalStackFailed",
-    "MessageTooLarge",
-    "MissingItems",
-    "NotConsumed",
-    "NotParked",
-    "NotReleased",
-    "NotWithdrawn",
     "OrderedConsumer",
-    "OtherKeys",
     "Pace",
     "Parked",
-    "PartlyDone",
-    "PortTaken",
     "PutResult",
-    "QueueDamaged",
-    "QueueExists",
-    "QueueNotFound",
     "QueueState",
-    "ReplayFailed",
     "Reset",
-    "RowDamaged",
-    "SequenceConflict",
-    "SettingsError",
     "Skip",
     "Status",
-    "StoreError",
-    "StoreMisconfigured",
-    "StoreUnavailable",
-    "StreamSortError",
     "StreamSorter",
     "Sweep",
     "Sweeper",
-    "TableNotFound",
     "Transaction",
-    "TransactionTooLarge",
-    "Trimmed",
-    "TryLater",
     "Withdrawal",
     "__version__",
 ]
+__all__ += errors.__all__
 
-_HOMES = {
+_MODULES = {
     "StreamSorter": "stream_sorter",
     "OrderedConsumer": "ordered_consumer",
     "Pace": "consume.push",
@@ -156,4 +73,4 @@ _HOMES = {
 }
 
 # All others are errors.
-__getattr__, __dir__ = lazy_names(__name__, dict.fromkeys(__all__, "errors") | _HOMES)
+__getattr__, __dir__ = lazy_names(__name__, dict.fromkeys(__all__, "errors") | _MODULES)

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package; `homes` says in which of its modules each name is."""
+def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of a package; `modules` says in which of its modules each name is."""
 
     def load(name: str) -> Any:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        value = getattr(import_module(f"{package}.{modules[name]}"), name)
         # From now on the name is found without us.
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted(homes)
+    return load, lambda: sorted(modules)
