@@ -98,19 +98,9 @@ class OrderedConsumer(Consumer):
 
     @classmethod
     def from_env(cls, handler: Handler | None = None, *, sorter: Sorter | None = None) -> Self:
-        """Return the consumer that the STREAM_SORT_* variables describe."""
-        given = ConsumerSettings.from_env()
-        return cls(
-            given.consumer,
-            handler,
-            sorter=sorter,
-            control_table=given.control_table,
-            batch_size=given.batch_size,
-            max_attempts=given.max_attempts,
-            on_poison=given.on_poison,
-            start=given.start,
-            retry_queue_url=given.retry_queue_url,
-        )
+        """Wire a consumer as the STREAM_SORT_* variables say."""
+        given = asdict(ConsumerSettings.from_env())
+        return cls(given.pop("consumer"), handler, sorter=sorter, **given)
 
     @classmethod
     def from_stack(  # noqa: PLR0913  # the public contract: each is a keyword with a default

@@ -68,8 +68,7 @@ class StreamSorter(Sorter):
     @classmethod
     def from_env(cls, *, client: Any = None, clock: Clock = time.time) -> Self:
         """Wire a sorter as the STREAM_SORT_* variables say."""
-        settings = Settings.from_env()
-        return cls._wired(settings, _dynamodb(settings, client), clock)
+        return cls(**asdict(Settings.from_env()), client=client, clock=clock)
 
     @classmethod
     def from_stack(  # noqa: PLR0913  # the public contract: each is a keyword with a default
@@ -121,18 +120,14 @@ class StreamSorter(Sorter):
         settings = Settings(
             queue_key=queue_key, seq_key=seq_key, first_seq=first_seq, on_conflict=on_conflict, **_plain(tuning)
         )
-        return cls._wired(settings, Homes(MemoryTables().home()), clock)
+        sorter = cls.__new__(cls)
+        Sorter.__init__(sorter, Homes(MemoryTables().home()), _options(settings), _checked(clock))
+        return sorter
 
     def create_tables(self) -> None:
         """Create the tables if they are not there, and wait for them; for local use and tests."""
         for home in self.homes.all():
             home.create_tables()
-
-    @classmethod
-    def _wired(cls, settings: Settings, homes: Homes, clock: Clock) -> Self:
-        sorter = cls.__new__(cls)
-        Sorter.__init__(sorter, homes, _options(settings), _checked(clock))
-        return sorter
 
 
 def _plain(tuning: Tuning) -> Any:
