@@ -133,9 +133,13 @@ class Calls:
     jitter: Callable[[], float] = field(default=random.random)
     tally: RequestCount = field(default_factory=RequestCount)
 
-    def __call__(self, method: str, table: str, *, patience: Patience | None = None, **request: Any) -> Reply:
-        """Make one call, as often as it takes within the deadline, or within what is left of somebody's patience."""
-        patience = patience or self.patience(method, table)
+    def __call__(self, method: str, table: str, **request: Any) -> Reply:
+        """Make one call about one table, as often as it takes within the deadline."""
+        return self.across(method, table, **{"TableName": table} | request)
+
+    def across(self, method: str, tables: str, *, patience: Patience | None = None, **request: Any) -> Reply:
+        """Make one call about several tables within the deadline, or within what is left of somebody's patience."""
+        patience = patience or self.patience(method, tables)
         while True:
             try:
                 return self.once(method, patience.target, **request)
@@ -143,8 +147,8 @@ class Calls:
                 patience.wait(fault.problem)
 
     def body(self, method: str, table: str, **request: Any) -> dict[str, Any]:
-        """Return what a table answers to a call about it alone."""
-        return self(method, table, TableName=table, **request).body
+        """Return what a table answers."""
+        return self(method, table, **request).body
 
     def once(self, method: str, target: CallTarget, **request: Any) -> Reply:
         """Try a call one time; raises PassingFault if it may succeed a moment later."""

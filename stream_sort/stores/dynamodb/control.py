@@ -38,7 +38,7 @@ class ControlTable:
     def get(self, pk: str, sk: str) -> Wire | None:
         """Read one row."""
         key = rows.key_of(pk, sk)
-        return self.calls("get_item", self.name, TableName=self.name, Key=key, ConsistentRead=True).item
+        return self.calls("get_item", self.name, Key=key, ConsistentRead=True).item
 
     def put_action(self, row: ControlRow, condition: Any = None) -> dict[str, Any]:
         """Return the put of a row, on a condition if there is one, as an action of a transaction."""
@@ -80,7 +80,6 @@ class ControlTable:
         return self.calls(
             "query",
             self.name,
-            TableName=self.name,
             IndexName=tables.LISTING_INDEX,
             KeyConditionExpression="#listing = :listing AND #at <= :latest",
             ExpressionAttributeNames={"#listing": tables.LISTING, "#at": tables.LISTED_AT},

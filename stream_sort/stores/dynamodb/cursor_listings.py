@@ -11,7 +11,7 @@ from stream_sort.model.activity import SHARES, earliest_hour, hour_of, share_of
 from stream_sort.model.records import Cursor, CursorPage, QueuePage
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.paging import pages, rows_of
-from stream_sort.stores.dynamodb.values import number_at, text_at
+from stream_sort.stores.dynamodb.values import millis, number, number_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -37,7 +37,7 @@ class DynamoCursorListings:
             "KeyConditionExpression": "#share = :share AND #since <= :before",
             "ExpressionAttributeNames": {"#share": tables.WAITING, "#since": tables.WAITING_SINCE},
         }
-        values = {":before": {"N": str(round(before * 1000))}}
+        values = {":before": millis(before)}
         found, left = self._query(request, values, dict.fromkeys(tables.WAITING_SHARES) if start is None else start)
         found.sort(key=lambda wire: number_at(wire, tables.WAITING_SINCE))
         return QueuePage(tuple(text_at(wire, self._queue_key) for wire in found), left)
@@ -49,7 +49,7 @@ class DynamoCursorListings:
             "KeyConditionExpression": "#share = :share AND #hour >= :hour",
             "ExpressionAttributeNames": {"#share": tables.SHARE, "#hour": tables.HOUR},
         }
-        values = {":hour": {"N": str(earliest_hour(since))}}
+        values = {":hour": number(earliest_hour(since))}
         shares = dict.fromkeys(map(str, range(SHARES))) if start is None else start
         try:
             found, left = self._query(request, values, shares)
@@ -113,4 +113,4 @@ def waiting_share(queue: str) -> dict[str, str]:
 
 def activity_of(queue: str, at: float) -> Wire:
     """Return the attributes that list a queue as active at a time."""
-    return {tables.SHARE: {"S": str(share_of(queue))}, tables.HOUR: {"N": str(hour_of(queue, at))}}
+    return {tables.SHARE: {"S": str(share_of(queue))}, tables.HOUR: number(hour_of(queue, at))}

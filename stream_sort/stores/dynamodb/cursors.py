@@ -12,7 +12,7 @@ from stream_sort.model.records import Cursor, Head, Move
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursor_listings import DynamoCursorListings, activity_of, waiting_share
 from stream_sort.stores.dynamodb.paging import batch_get
-from stream_sort.stores.dynamodb.values import int_at, mark_at, text_at, time_at
+from stream_sort.stores.dynamodb.values import int_at, mark_at, millis, number, text_at, time_at
 
 if TYPE_CHECKING:
     from stream_sort.stores.dynamodb.calls import Calls, Reply
@@ -36,7 +36,7 @@ class DynamoCursorStore(DynamoCursorListings):
 
     def get(self, queue: str) -> Cursor | None:
         """See CursorStore."""
-        reply = self._calls("get_item", self._table, TableName=self._table, Key=self._key(queue), ConsistentRead=True)
+        reply = self._calls("get_item", self._table, Key=self._key(queue), ConsistentRead=True)
         return None if reply.item is None else row_of(reply.item, self._keys.queue, self._keys.seq)
 
     def create(self, cursor: Cursor) -> Move:
@@ -45,7 +45,6 @@ class DynamoCursorStore(DynamoCursorListings):
         reply = self._calls(
             "put_item",
             self._table,
-            TableName=self._table,
             Item=row,
             ConditionExpression=ROW_IS_ABSENT,
             ExpressionAttributeNames={"#queue": self._keys.queue},
@@ -69,9 +68,9 @@ class DynamoCursorStore(DynamoCursorListings):
                 },
                 {
                     **count,
-                    ":old": _number(cursor.position),
-                    ":new": _number(new),
-                    ":now": _time(now),
+                    ":old": number(cursor.position),
+                    ":new": number(new),
+                    ":now": millis(now),
                     **_active_values(cursor.queue, now),
                 },
             )
@@ -89,10 +88,10 @@ class DynamoCursorStore(DynamoCursorListings):
                 {"#position": self._keys.seq, "#first_seq": tables.FIRST_SEQ, "#since": tables.WAITING_SINCE},
                 {
                     **mark,
-                    ":old": _number(cursor.position),
-                    ":old_first": _number(cursor.first_seq),
-                    ":new": _number(first_seq - 1),
-                    ":first": _number(first_seq),
+                    ":old": number(cursor.position),
+                    ":old_first": number(cursor.first_seq),
+                    ":new": number(first_seq - 1),
+                    ":first": number(first_seq),
                 },
             )
         )
@@ -101,21 +100,21 @@ class DynamoCursorStore(DynamoCursorListings):
         """See CursorStore."""
         names = {"#position": self._keys.seq, "#waiting": tables.WAITING, "#since": tables.WAITING_SINCE}
         mark_is_old, mark = _mark_is_old(cursor)
-        values: Wire = {":old": _number(cursor.position), **mark}
+        values: Wire = {":old": number(cursor.position), **mark}
         if since is None:
             # Out of the index; the time stays, so that no later mark is the same.
             change = "REMOVE #waiting, #gap"
             names["#gap"] = tables.GAP
         else:
             change = "SET #waiting = :yes, #since = :since"
-            values |= {":yes": waiting_share(cursor.queue), ":since": _time(since)}
+            values |= {":yes": waiting_share(cursor.queue), ":since": millis(since)}
         return not self._update(cursor.queue, change, f"{POSITION_IS_OLD} AND {mark_is_old}", names, values).refused
 
     def note_gap(self, cursor: Cursor, gap: Gap | None) -> bool:
         """See CursorStore."""
         names = {"#position": self._keys.seq, "#since": tables.WAITING_SINCE, "#gap": tables.GAP}
         mark_is_old, mark = _mark_is_old(cursor)
-        values: Wire = {":old": _number(cursor.position), **mark}
+        values: Wire = {":old": number(cursor.position), **mark}
         change = "REMOVE #gap"
         if gap is not None:
             change, values[":gap"] = "SET #gap = :gap", _gap_wire(gap)
@@ -133,7 +132,7 @@ class DynamoCursorStore(DynamoCursorListings):
     def nudge(self, queue: str, now: float) -> bool:
         """See CursorStore."""
         names = {"#queue": self._keys.queue, "#nudges": tables.NUDGES, "#at": tables.NUDGED_AT, **ACTIVE_NAMES}
-        values = {":one": _number(1), ":now": _time(now), **_active_values(queue, now)}
+        values = {":one": number(1), ":now": millis(now), **_active_values(queue, now)}
         change = f"SET #at = :now, {LIST_AS_ACTIVE} ADD #nudges :one"
         return not self._update(queue, change, ROW_EXISTS, names, values).refused
 
@@ -146,7 +145,7 @@ class DynamoCursorStore(DynamoCursorListings):
                 "SET #floor = :floor",
                 f"{is_released} AND {is_higher}",
                 {"#position": self._keys.seq, "#floor": tables.FLOOR},
-                {":floor": _number(floor)},
+                {":floor": number(floor)},
             )
         )
 
@@ -155,7 +154,6 @@ class DynamoCursorStore(DynamoCursorListings):
         return self._calls(
             "update_item",
             self._table,
-            TableName=self._table,
             Key=self._key(queue),
             UpdateExpression=change,
             ConditionExpression=condition,
@@ -179,21 +177,21 @@ class DynamoCursorStore(DynamoCursorListings):
     def _wire(self, cursor: Cursor) -> Wire:
         wire = {
             **self._key(cursor.queue),
-            self._keys.seq: _number(cursor.position),
-            tables.FIRST_SEQ: _number(cursor.first_seq),
+            self._keys.seq: number(cursor.position),
+            tables.FIRST_SEQ: number(cursor.first_seq),
         }
         if cursor.policy is not None:
             wire[tables.POLICY] = {"S": str(cursor.policy)}
         if cursor.floor is not None:
-            wire[tables.FLOOR] = _number(cursor.floor)
+            wire[tables.FLOOR] = number(cursor.floor)
         if cursor.withdrawals:
-            wire[tables.WITHDRAWALS] = _number(cursor.withdrawals)
+            wire[tables.WITHDRAWALS] = number(cursor.withdrawals)
         if cursor.moved_at is not None:
-            wire[tables.MOVED_AT] = _time(cursor.moved_at)
+            wire[tables.MOVED_AT] = millis(cursor.moved_at)
             wire |= activity_of(cursor.queue, cursor.moved_at)
         if cursor.waiting_since is not None:
             wire[tables.WAITING] = waiting_share(cursor.queue)
-            wire[tables.WAITING_SINCE] = _time(cursor.waiting_since)
+            wire[tables.WAITING_SINCE] = millis(cursor.waiting_since)
         if cursor.gap is not None:
             wire[tables.GAP] = _gap_wire(cursor.gap)
         return wire
@@ -209,7 +207,7 @@ class DynamoHeadReader:
     def peek(self, queue: str, seq: int) -> Head:
         """See HeadReader."""
         keys = self._names.keys
-        slot = {keys.queue: {"S": queue}, keys.seq: {"N": str(seq)}}
+        slot = {keys.queue: {"S": queue}, keys.seq: number(seq)}
         only_key = {"ProjectionExpression": "#queue", "ExpressionAttributeNames": {"#queue": keys.queue}}
         request: dict[str, Any] = {
             self._names.cursor: {"Keys": [{keys.queue: {"S": queue}}], "ConsistentRead": True},
@@ -245,7 +243,7 @@ def count_is_old(cursor: Cursor) -> tuple[str, Wire]:
     """Return the condition that nothing was withdrawn since `cursor` was read, and its values."""
     if not cursor.withdrawals:
         return "attribute_not_exists(#withdrawals)", {}
-    return "#withdrawals = :withdrawals", {":withdrawals": _number(cursor.withdrawals)}
+    return "#withdrawals = :withdrawals", {":withdrawals": number(cursor.withdrawals)}
 
 
 def _gap(wire: Wire) -> Gap | None:
@@ -265,7 +263,7 @@ def _gap_wire(gap: Gap) -> dict[str, Any]:
         numbers.append(start if gap.stray is None else gap.stray)
     if gap.through is not None:
         numbers.append(gap.through)
-    return {"L": [_number(number) for number in numbers]}
+    return {"L": [number(one) for one in numbers]}
 
 
 def _policy(wire: Wire) -> GapPolicy | None:
@@ -282,7 +280,7 @@ def _mark_is_old(cursor: Cursor) -> tuple[str, Wire]:
     """Return the condition that the last mark is that of `cursor`, and its values."""
     if cursor.last_mark is None:
         return "attribute_not_exists(#since)", {}
-    return "#since = :old_since", {":old_since": _time(cursor.last_mark)}
+    return "#since = :old_since", {":old_since": millis(cursor.last_mark)}
 
 
 def _active_values(queue: str, now: float) -> Wire:
@@ -296,11 +294,3 @@ def _seconds(wire: Wire, name: str) -> float | None:
 
 def _mark(wire: Wire) -> float | None:
     return mark_at(wire, tables.WAITING_SINCE) if tables.WAITING_SINCE in wire else None
-
-
-def _number(value: int) -> dict[str, str]:
-    return {"N": str(value)}
-
-
-def _time(seconds: float) -> dict[str, str]:
-    return {"N": str(round(seconds * 1000))}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.paging import MAX_WRITES, batch_write
+from stream_sort.stores.dynamodb.values import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,32 +33,24 @@ class Deletes:
         )
 
     def without_late(self, keys: Sequence[Wire]) -> list[bool]:
-        """Delete tombstones, several calls at once, each only if no late message is beside it; whether each is gone."""
-        return self._in_flight.map(self._without_late, keys)
+        """Delete tombstones, several calls at once, each unless a late message is beside it; return which are gone."""
+        none_is_late = {
+            "ConditionExpression": "attribute_not_exists(#late)",
+            "ExpressionAttributeNames": {"#late": tables.LATE},
+        }
+        return self._in_flight.map(partial(self._one, none_is_late), keys)
 
     def seen_after(self, key: Wire, seq: int) -> bool:
         """Delete one record, only if its writer had seen a position at or beyond `seq`."""
-        reply = self._calls(
-            "delete_item",
-            self._table,
-            TableName=self._table,
-            Key=key,
-            ConditionExpression="#seen >= :seq",
-            ExpressionAttributeNames={"#seen": tables.SEEN},
-            ExpressionAttributeValues={":seq": {"N": str(seq)}},
-        )
-        return not reply.refused
+        was_released = {
+            "ConditionExpression": "#seen >= :seq",
+            "ExpressionAttributeNames": {"#seen": tables.SEEN},
+            "ExpressionAttributeValues": {":seq": number(seq)},
+        }
+        return self._one(was_released, key)
 
-    def _without_late(self, key: Wire) -> bool:
-        reply = self._calls(
-            "delete_item",
-            self._table,
-            TableName=self._table,
-            Key=key,
-            ConditionExpression="attribute_not_exists(#late)",
-            ExpressionAttributeNames={"#late": tables.LATE},
-        )
-        return not reply.refused
+    def _one(self, condition: dict[str, Any], key: Wire) -> bool:
+        return not self._calls("delete_item", self._table, Key=key, **condition).refused
 
     def _batch(self, keys: Sequence[Wire]) -> None:
         batch_write(self._calls, {self._table: [{"DeleteRequest": {"Key": key}} for key in keys]})

@@ -6,6 +6,7 @@ The batch is a fast path only: whatever it does not decide for a record, that re
 from __future__ import annotations
 
 import re
+import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,7 +23,6 @@ from stream_sort.errors import (
     TableNotFound,
 )
 from stream_sort.stores.dynamodb.calls import PassingFault
-from stream_sort.stores.dynamodb.hanging_queues import HangingQueues
 from stream_sort.stores.dynamodb.paging import MAX_WRITES, rows_of
 
 if TYPE_CHECKING:
@@ -38,6 +38,36 @@ if TYPE_CHECKING:
 MAX_STATEMENT = 8_192
 # Field names go into the text of a statement; any other name takes the way of the single put.
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*")
+
+
+class HangingQueues:
+    """Counts the writes in a row that a queue did not answer, as this process saw it; it decides only how to write.
+
+    Holds up to `limit` queues. Safe to share by threads.
+    """
+
+    def __init__(self, limit: int = 10_000) -> None:
+        self._limit = limit
+        self._counts: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def count(self, queue: str) -> int:
+        """Return how many writes to a queue got no answer since the last one that did."""
+        return self._counts.get(queue, 0)
+
+    def note(self, queues: Iterable[str]) -> None:
+        """Count a write to these queues that got no answer."""
+        with self._lock:
+            for queue in set(queues):
+                self._counts[queue] = self._counts.pop(queue, 0) + 1
+                if len(self._counts) > self._limit:
+                    del self._counts[next(iter(self._counts))]
+
+    def forget(self, queues: Iterable[str]) -> None:
+        """Count anew for queues that answered."""
+        with self._lock:
+            for queue in queues:
+                self._counts.pop(queue, None)
 
 
 class Inserts:

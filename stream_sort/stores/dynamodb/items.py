@@ -13,7 +13,17 @@ from stream_sort.model.records import Cleared, Look, Page
 from stream_sort.model.slots import Entry, Slot
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.paging import pages, rows_of, searched
-from stream_sort.stores.dynamodb.values import Wire, decode, encode, int_at, is_number, is_whole, text_at
+from stream_sort.stores.dynamodb.values import (
+    Wire,
+    decode,
+    encode,
+    int_at,
+    is_number,
+    is_whole,
+    millis,
+    number,
+    text_at,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +70,7 @@ class DynamoItemStore:
 
     def skip(self, tombstones: Tombstones, now: float) -> tuple[int, ...]:
         """See ItemStore."""
-        mark = {tables.SKIPPED: {"S": tombstones.reason}, tables.ARRIVED_AT: _time(now), **_proof(tombstones.seen)}
+        mark = {tables.SKIPPED: {"S": tombstones.reason}, tables.ARRIVED_AT: millis(now), **_proof(tombstones.seen)}
         answers = self._inserts.many([{**self._slot(tombstones.queue, seq), **mark} for seq in tombstones.seqs])
         for answer in answers:
             if isinstance(answer, StreamSortError):
@@ -75,7 +85,6 @@ class DynamoItemStore:
         wire, types = encode(own)
         is_tombstone, none_kept = "attribute_exists(#skipped)", "attribute_not_exists(#late)"
         request: dict[str, Any] = {
-            "TableName": self._table,
             "Key": self._slot(message.queue, message.seq),
             "UpdateExpression": "SET #late = :late, #types = :types",
             "ConditionExpression": f"{is_tombstone} AND {none_kept}",
@@ -213,12 +222,12 @@ class DynamoItemStore:
             "ExpressionAttributeNames": {"#queue": self._keys.queue, **names},
             "ExpressionAttributeValues": {
                 ":queue": {"S": queue},
-                **{name: {"N": str(value)} for name, value in bounds.items()},
+                **{name: number(value) for name, value in bounds.items()},
             },
         }
 
     def _slot(self, queue: str, seq: int) -> Wire:
-        return {self._keys.queue: {"S": queue}, self._keys.seq: {"N": str(seq)}}
+        return {self._keys.queue: {"S": queue}, self._keys.seq: number(seq)}
 
     def _readable(self, wire: Wire) -> Entry | StreamSortError:
         """Return the entry, or why it cannot be read: an answer for its own slot only."""
@@ -256,15 +265,15 @@ class DynamoItemStore:
 
 def _record(arrival: Arrival, now: float) -> Wire:
     wire, types = encode(arrival.message.document)
-    wire |= {tables.ARRIVED_AT: _time(now), **_proof(arrival.seen)}
+    wire |= {tables.ARRIVED_AT: millis(now), **_proof(arrival.seen)}
     if types is not None:
         wire[tables.TYPES] = {"S": types}
     return wire
 
 
 def _proof(seen: int | None) -> Wire:
-    """Return the proof that the writer saw a cursor row, should that ever be lost."""
-    return {} if seen is None else {tables.SEEN: {"N": str(seen)}}
+    """Note that the writer saw a cursor row, should it ever be lost."""
+    return {} if seen is None else {tables.SEEN: number(seen)}
 
 
 def _refusal(error: StreamSortError, message: Message) -> StreamSortError:
@@ -278,7 +287,3 @@ def _refusal(error: StreamSortError, message: Message) -> StreamSortError:
 
 def _text(wire: Wire, name: str) -> str | None:
     return wire[name].get("S", "") if name in wire else None
-
-
-def _time(seconds: float) -> dict[str, str]:
-    return {"N": str(round(seconds * 1000))}

@@ -60,7 +60,7 @@ def _rounds(calls: Calls, method: str, rest: str, request: dict[str, Any]) -> It
     tables = " and ".join(request)
     patience = calls.patience(method, tables)
     while request:
-        body = calls(method, tables, patience=patience, RequestItems=request).body
+        body = calls.across(method, tables, patience=patience, RequestItems=request).body
         yield body
         request = body.get(rest) or {}
         if request:

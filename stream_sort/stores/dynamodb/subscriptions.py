@@ -137,7 +137,6 @@ class DynamoSubscriptions:
         self._table.calls(
             "update_item",
             self._table.name,
-            TableName=self._table.name,
             Key=rows.key_of(CONSUMERS, name),
             UpdateExpression=update,
             ConditionExpression=condition,

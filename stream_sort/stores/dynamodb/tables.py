@@ -160,7 +160,7 @@ def _await(calls: Calls, request: dict[str, Any]) -> None:
     table = request["TableName"]
     patience = calls.patience("describe_table", table)
     while True:
-        there = calls("describe_table", table, TableName=table).body["Table"]
+        there = calls("describe_table", table).body["Table"]
         found, wanted = _keys_of(there), _keys_of(request)
         if found != wanted:
             raise SettingsError(f"table {table!r} exists with other keys: {found}, not {wanted}")

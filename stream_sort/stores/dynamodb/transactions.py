@@ -76,7 +76,7 @@ def transact(
     try:
         # The same token in every try: a try whose reply was lost is not done twice.
         token = str(uuid.uuid4())
-        reply = calls("transact_write_items", table, TransactItems=wanted, ClientRequestToken=token)
+        reply = calls.across("transact_write_items", table, TransactItems=wanted, ClientRequestToken=token)
     except (StoreUnavailable, CredentialsError):
         raise
     except (StoreError, SettingsError) as error:

@@ -20,6 +20,16 @@ Path = tuple[str | int, ...]
 LATEST = 253_402_300_799_999
 
 
+def number(value: int) -> dict[str, str]:
+    """Return a number as requests carry it."""
+    return {"N": str(value)}
+
+
+def millis(seconds: float) -> dict[str, str]:
+    """Return a time as requests carry it: in whole milliseconds."""
+    return number(round(seconds * 1000))
+
+
 def encode(document: dict[str, Any]) -> tuple[Wire, str | None]:
     """Return the attributes of a message, and the note on its types if it needs one."""
     noted: dict[str, list[Path]] = {}

@@ -12,7 +12,7 @@ from stream_sort.model.withdrawal import Withdrawal, partition_of
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursors import count_is_old
 from stream_sort.stores.dynamodb.paging import searched
-from stream_sort.stores.dynamodb.values import Wire, decode, int_at, text_at
+from stream_sort.stores.dynamodb.values import Wire, decode, int_at, millis, number, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +37,7 @@ class DynamoWithdrawalStore:
     def withdraw(self, cursor: Cursor, wanted: Withdrawal) -> Withdrawal | None:
         """See WithdrawalStore."""
         key = self._key(wanted.queue, wanted.seq)
-        slot = self._calls(
-            "get_item", self._names.items, TableName=self._names.items, Key=key, ConsistentRead=True
-        ).item
+        slot = self._calls("get_item", self._names.items, Key=key, ConsistentRead=True).item
         if slot is None or tables.SKIPPED in slot:
             return None
         kept = self._record(wanted, slot)
@@ -51,7 +49,7 @@ class DynamoWithdrawalStore:
     def page(self, queue: str, after: int, limit: int) -> Sequence[Withdrawal]:
         """See WithdrawalStore."""
         found: list[Wire] = []
-        request = self._request(queue, " AND #number > :after", {":after": _number(after)})
+        request = self._request(queue, " AND #number > :after", {":after": number(after)})
         request["ExpressionAttributeNames"] |= {"#number": self._keys.seq}
         for body in searched(self._query, limit, limit, **request):
             found += body["Items"]
@@ -71,7 +69,7 @@ class DynamoWithdrawalStore:
         try:
             # The same token in every try: a try whose reply was lost is not done twice.
             token = str(uuid.uuid4())
-            reply = self._calls("transact_write_items", where, TransactItems=actions, ClientRequestToken=token)
+            reply = self._calls.across("transact_write_items", where, TransactItems=actions, ClientRequestToken=token)
         except AccessDenied as denied:
             raise AccessDenied(
                 f"not allowed to withdraw: the role needs dynamodb:PutItem, DeleteItem and ConditionCheckItem on table "
@@ -97,8 +95,8 @@ class DynamoWithdrawalStore:
                 "ExpressionAttributeNames": {"#position": self._keys.seq, "#withdrawals": tables.WITHDRAWALS},
                 "ExpressionAttributeValues": {
                     **count,
-                    ":before": _number(wanted.seq - 1),
-                    ":number": _number(wanted.number),
+                    ":before": number(wanted.seq - 1),
+                    ":number": number(wanted.number),
                 },
             }
         }
@@ -138,8 +136,8 @@ class DynamoWithdrawalStore:
         """Return what is kept: the slot without its keys. It fits wherever the slot did; see MAX_MESSAGE_BYTES."""
         return {
             **self._key(partition_of(wanted.queue), wanted.number),
-            tables.WITHDRAWN_SEQ: _number(wanted.seq),
-            tables.WITHDRAWN_AT: _number(round(wanted.at * 1000)),
+            tables.WITHDRAWN_SEQ: number(wanted.seq),
+            tables.WITHDRAWN_AT: millis(wanted.at),
             tables.REASON: {"S": wanted.reason},
             tables.WITHDRAWN: {
                 "M": {name: value for name, value in slot.items() if name not in (self._keys.queue, self._keys.seq)}
@@ -168,9 +166,5 @@ class DynamoWithdrawalStore:
             "ExpressionAttributeValues": {":queue": {"S": partition_of(queue)}, **values},
         }
 
-    def _key(self, partition: str, number: int) -> Wire:
-        return {self._keys.queue: {"S": partition}, self._keys.seq: _number(number)}
-
-
-def _number(value: int) -> dict[str, str]:
-    return {"N": str(value)}
+    def _key(self, partition: str, seq: int) -> Wire:
+        return {self._keys.queue: {"S": partition}, self._keys.seq: number(seq)}
