@@ -43,7 +43,7 @@
     └── SettingsError            the configuration cannot work
         └── OtherKeys            a table has other keys than the settings name
 
-A message says what happened, with the values, and what to do. `retryable` on the class tells
+A message says what happened, with the values, and what to do. `retryable` on the class says
 whether the same call may succeed later with nothing changed.
 """
 
@@ -190,7 +190,7 @@ class MessageTooLarge(InvalidMessage):
 class SequenceConflict(StreamSortError):
     """A different message already holds this (queue, seq); the first one stays.
 
-    Raised by `put_many` after all messages were handled; `result` then tells what became of them.
+    Raised by `put_many` after all messages were handled; `result` then has all outcomes.
     """
 
     def __init__(self, queue: str, seq: int, *, result: PutResult | None = None) -> None:
@@ -223,12 +223,12 @@ class QueueNotFound(StreamSortError):
     """
 
     def __init__(self, queue: str, *, meant: Sequence[str] = (), advice: str = "") -> None:
-        told = f"there is no queue {queue!r}"
+        text = f"there is no queue {queue!r}"
         if meant:
-            told += f"; did you mean {' or '.join(map(repr, meant))}?"
+            text += f"; did you mean {' or '.join(map(repr, meant))}?"
         if advice:
-            told += f" {advice[:1].upper()}{advice[1:]}" if meant else f"; {advice}"
-        super().__init__(told)
+            text += f" {advice[:1].upper()}{advice[1:]}" if meant else f"; {advice}"
+        super().__init__(text)
         self.queue = queue
         self.meant = list(meant)
         self.advice = advice
@@ -243,7 +243,7 @@ class MissingItems(StreamSortError):
         is_one = first.stop - first.start == 1
         names = f"seq {first.start}" if is_one else f"seqs {first.start} to {first.stop - 1}"
         usual = "were items deleted, or the range not released yet? "
-        usual += f"{program()} audit finds every hole, explain tells the queue's position"
+        usual += f"{program()} audit finds every hole, explain shows the queue's position"
         super().__init__(f"queue {queue!r}: {names} {problem}; {advice or usual}")
         self.queue = queue
         self.missing = list(missing)
@@ -252,7 +252,7 @@ class MissingItems(StreamSortError):
 class Trimmed(StreamSortError):
     """Everything up to `floor` was released, consumed and deleted; `seq` is that of a message which came too late.
 
-    Of such a message nobody can tell whether it is a repeat or a new one: the one it would be compared with is gone.
+    Nobody knows if such a message is a repeat or a new one: the one it would be compared with is gone.
     `unread` is where a consumer stands that was retired when others trimmed, and came back.
     """
 

@@ -80,7 +80,7 @@ class Settings(EnvSettings):
 
 @dataclass(frozen=True, slots=True)
 class EnqueueSettings(EnvSettings):
-    """What only `enqueue` is told: the URL of the SQS queue for records that Kinesis would drop; empty for none."""
+    """The settings of `enqueue` alone: the URL of an SQS queue for records that Kinesis would drop; empty for none."""
 
     dead_letters_url: str = ""
 

@@ -145,7 +145,7 @@ class Sorter:
         )
 
     def put(self, message: dict[str, Any]) -> Advance:
-        """Store one message and release what it makes contiguous; `.status` tells what became of it.
+        """Store one message and release what it makes contiguous; `.status` is its outcome.
 
         When this returns, the message (or the one that was there first) is stored durably. When it raises a
         retryable error the outcome is not known: put it again, as often as needed.
@@ -202,7 +202,7 @@ class Sorter:
         return self.reach(queue).advance
 
     def reach(self, queue: str, *, is_over: Callable[[], bool] | None = None) -> Reach:
-        """Advance, and tell what was found at the end: the row, and what waits beyond a gap.
+        """Advance, and return what was found at the end: the row, and what waits beyond a gap.
 
         `is_over` is asked before each step: once it returns True the queue is marked for the sweep, and the reach is
         not complete.

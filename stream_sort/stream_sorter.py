@@ -140,14 +140,14 @@ def _plain(tuning: Tuning) -> Any:
 
 def _checked(clock: Clock) -> Clock:
     if not callable(clock):
-        raise SettingsError(f"clock is {shown(clock)}; it must be a function that tells the time")
+        raise SettingsError(f"clock is {shown(clock)}; it must be a function that returns the time")
     if clock is time.time:
         return clock
 
     def checked() -> float:
         now = clock()
         if not is_time(now):
-            raise SettingsError(f"the clock says {shown(now)}; it must tell the time in seconds since the epoch")
+            raise SettingsError(f"the clock says {shown(now)}; it must return the time in seconds since the epoch")
         return now
 
     return checked

@@ -1,1 +1,1 @@
-"""What a stack and an account say of themselves; clients of AWS."""
+"""Clients of AWS and what their errors mean; what a stack and an account say of themselves."""

@@ -28,7 +28,7 @@ class AwsReader:
     clients: dict[str, Any] = field(default_factory=dict)
 
     def ask(self, service: str, method: str, **request: Any) -> dict[str, Any] | None:
-        """Return what AWS answers; None if there is no such thing, Unanswered if it does not tell."""
+        """Return what AWS answers; None if there is no such thing, Unanswered if it does not say."""
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # as all imports of commands
 
         from stream_sort.aws.errors import NOT_THERE, code_of, is_retryable  # noqa: PLC0415

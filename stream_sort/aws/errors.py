@@ -189,8 +189,8 @@ def unavailable(problem: object, target: CallTarget, *, seconds: float, tries: i
         text += ". The same call can be made again"
     else:
         text += ". It may or may not have been done; the same call can be made again"
-    told = {"code": code_of(problem), "said": said_of(problem)} if isinstance(problem, Exception) else {}
-    return StoreUnavailable(text, table=target.table, operation=target.operation, **told)
+    facts = {"code": code_of(problem), "said": said_of(problem)} if isinstance(problem, Exception) else {}
+    return StoreUnavailable(text, table=target.table, operation=target.operation, **facts)
 
 
 def lacks_index(error: BaseException | None) -> bool:

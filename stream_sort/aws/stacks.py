@@ -35,7 +35,7 @@ GOING = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE")
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How whoever asks for a stack gives what an error speaks of: as options of a command, or as keywords."""
+    """How a caller gives what an error speaks of: as options of a command, or as keywords."""
 
     stack: str = "--stack {}"
     region: str = "--region"
@@ -68,9 +68,9 @@ class Stack:
 
     def variables(self) -> dict[str, str]:
         """Return the STREAM_SORT_* variables that say the same."""
-        told = {name: self.outputs.get(output) for name, output in OUTPUTS.items()}
-        told |= {name: self.parameters.get(parameter) for name, parameter in PARAMETERS.items()}
-        return {PREFIX + name: value for name, value in told.items() if value}
+        values = {name: self.outputs.get(output) for name, output in OUTPUTS.items()}
+        values |= {name: self.parameters.get(parameter) for name, parameter in PARAMETERS.items()}
+        return {PREFIX + name: value for name, value in values.items() if value}
 
 
 def deployed_stack(name: str, cloudformation: Any, spelling: Spelling = OPTIONS) -> Stack:
@@ -83,12 +83,12 @@ def deployed_stack(name: str, cloudformation: Any, spelling: Spelling = OPTIONS)
 
     subject = spelling.stack.format(name)
     try:
-        told = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+        stack = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except (ClientError, BotoCoreError) as error:
         raise _translated(error, subject, cloudformation.meta.region_name, spelling) from error
-    _check_status(subject, name, told.get("StackStatus", ""))
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in told.get("Outputs", [])}
-    parameters = {one["ParameterKey"]: one["ParameterValue"] for one in told.get("Parameters", [])}
+    _check_status(subject, name, stack.get("StackStatus", ""))
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
+    parameters = {one["ParameterKey"]: one["ParameterValue"] for one in stack.get("Parameters", [])}
     for output in NEEDED:
         if output not in outputs:
             raise SettingsError(f"{subject}: it has no output {output}; is it a stack of stream_sort?")

@@ -1,4 +1,4 @@
-"""The enqueue function: takes messages from wherever they come, puts them, and tells their source what failed."""
+"""The enqueue function: takes messages from any source, puts them, and answers with what failed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_PLACES_LOGGED = 20
 class EnqueueStep:
     """Stores every message of an event with one put_many, and answers as the event's source wants it.
 
-    Whatever is not stored is put again by its source, or told to the caller; a message that can never be stored
+    Whatever is not stored is put again by its source, or named to the caller; a message that can never be stored
     keeps no other from being stored. Duplicates, conflicts and late messages are outcomes, not failures.
     `dead_letters` keeps what Kinesis would drop.
     """
@@ -163,7 +163,7 @@ class EnqueueStep:
         return next(comes_again, next(is_of_others, errors[0] if errors else None))
 
     def _put_for_caller(self, context: Any, messages: list[Any]) -> Receipts:
-        """Put, and log what was refused: the caller is told, but need not be there any more."""
+        """Put, and log what was refused: the caller gets an answer, but need not be there any more."""
         receipts = self._put(context, messages)
         if refused := receipts.refused():
             some = refused[:MOST_PLACES_LOGGED]

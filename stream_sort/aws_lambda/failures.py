@@ -1,4 +1,4 @@
-"""Where a handler failed: the place in the user's code, and the traceback without what an exception may tell of data.
+"""Where a handler failed: the place in the user's code, and the traceback without what an exception may say of data.
 
 Whatever cannot be read of an exception is left out: it is of a stranger's class.
 """
@@ -28,14 +28,14 @@ LIBRARIES = (LAYER, Path(sysconfig.get_path("stdlib")), *map(Path, ("/opt/python
 PACKAGES = {"site-packages", "dist-packages"}
 
 
-def facts_of(failure: BaseException | None, told: str) -> dict[str, str]:
-    """Return the fields `at` and `traceback` of a log line; none if there is no place. `told` is the error as logged.
+def facts_of(failure: BaseException | None, logged: str) -> dict[str, str]:
+    """Return the fields `at` and `traceback` of a log line; none if there is no place. `logged` is the error as logged.
 
     Of the exceptions before this one, only the kind is named: their messages are logged nowhere else.
     """
     try:
         place = None if failure is None else _place(failure)
-        return {} if failure is None or place is None else {"at": place, "traceback": _traceback(failure, told)}
+        return {} if failure is None or place is None else {"at": place, "traceback": _traceback(failure, logged)}
     except Exception:  # noqa: BLE001  # a log line is not to fail for a stranger's class, or source
         return {}
 
@@ -58,9 +58,9 @@ def _is_users(file: str) -> bool:
     return not is_library and not file.startswith("<")
 
 
-def _traceback(error: BaseException, told: str) -> str:
+def _traceback(error: BaseException, logged: str) -> str:
     """Return the frames, those of earlier exceptions first, and the error as it is logged; the end of it if long."""
-    parts = [_frames(error, told)]
+    parts = [_frames(error, logged)]
     before = _before(error)
     while before is not None and len(parts) <= MOST_CAUSES:
         parts.insert(0, _frames(before, kind_of(before)))
@@ -69,9 +69,9 @@ def _traceback(error: BaseException, told: str) -> str:
     return whole if len(whole) <= MOST else CUT + whole[len(CUT) - MOST :]
 
 
-def _frames(error: BaseException, told: str) -> str:
+def _frames(error: BaseException, logged: str) -> str:
     frames = "".join(traceback.format_tb(_trace_of(error)))
-    return f"Traceback (most recent call last):\n{frames}{told}"
+    return f"Traceback (most recent call last):\n{frames}{logged}"
 
 
 def _trace_of(error: BaseException) -> TracebackType | None:

@@ -25,7 +25,7 @@ def answer_request(
 ) -> dict[str, Any]:
     """Put the messages of a request and answer with their outcomes; errors are answers, without any payload.
 
-    200: all are stored. 400, 409, 413, 503: what became of all of them. 207: they differ, see the body.
+    200: all are stored. 400, 409, 413, 503: the outcome of all of them. 207: they differ, see the body.
     """
     method = event["httpMethod"] if shape is Shape.REST else event["requestContext"]["http"]["method"]
     if method != "POST":

@@ -87,12 +87,12 @@ class ProcessStep:
         served = self._consumer.process(found.wakes, time_left_of(context))
         if self._is_first:
             self._is_first = False
-            self._tell_start()
+            self._log_start()
         for one in served:
-            self._tell(one)
+            self._log(one)
         return batch_response(found.wakes, served)
 
-    def _tell_start(self) -> None:
+    def _log_start(self) -> None:
         """Once a process: somebody changed `start` and may wonder why nothing came of it."""
         asked, start = self._consumer.asked_start, self._consumer.start
         if asked != start:
@@ -101,7 +101,7 @@ class ProcessStep:
                 extra={"consumer": self._consumer.name, "asked": asked, "start": start},
             )
 
-    def _tell(self, served: Served) -> None:
+    def _log(self, served: Served) -> None:
         count, logger = self._telemetry.count, self._telemetry.logger
         facts = {"queue": served.queue, "delivered": served.delivered, "ended": served.ended}
         if served.delivered:
@@ -114,9 +114,9 @@ class ProcessStep:
         if served.ended == "parked" and served.parked is not None:
             parked = served.parked
             count(metrics.QUEUES_PARKED)
-            told = {"seq": parked.seq, "attempts": parked.attempts, "next_try": parked.next_try, "error": parked.error}
+            why = {"seq": parked.seq, "attempts": parked.attempts, "next_try": parked.next_try, "error": parked.error}
             where = facts_of(served.failure or served.error, parked.error)
-            logger.error("queue parked", extra=facts | told | where)
+            logger.error("queue parked", extra=facts | why | where)
         elif served.ended == "failed":
             text = "queue failed, reported back" if comes_again(served) else "queue failed, and must be mended first"
             logger.error(text, extra=facts | {"error": str(served.error)})

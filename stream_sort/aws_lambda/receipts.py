@@ -1,4 +1,4 @@
-"""What became of each message of one put_many, and how a caller is told."""
+"""The outcome of each message of one put_many, as a caller or a log gets it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUEUE_IS_FULL = "ItemCollectionSizeLimitExceededException"
 
 
 class MessagePlace(TypedDict):
-    """Where a message belongs: all that is told of it."""
+    """Where a message belongs: all that a log or an answer says of it."""
 
     queue: str
     seq: int

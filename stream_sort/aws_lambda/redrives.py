@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 MARK = "redrive"
 ALL_PARKED = "parked"
 SHAPES = '{"redrive": {"queue": "..."}}, with a "seq" if only that one is meant, or {"redrive": "parked"}'
-# So many failures are told one by one; all are counted.
-MOST_TOLD = 100
+# So many failures are listed one by one; all are counted.
+MOST_LISTED = 100
 # What is kept of the time of a run: a queue that was begun hands over what is left of it.
 RESERVED_SHARE = 0.2
 LONGEST_RESERVE = 10.0
@@ -60,7 +60,7 @@ class Redriven:
             "queues": self.queues,
             "delivered": self.delivered,
             "failed": len(self.failed),
-            "errors": self.failed[:MOST_TOLD],
+            "errors": self.failed[:MOST_LISTED],
             "left": self.left,
         }
 
@@ -107,7 +107,7 @@ def _redrive_one(
 ) -> None:
     try:
         done.delivered += consumer.redrive(queue, seq, time_left=time_left)
-        done.failed += [_told(one) for one in consumer.stuck(queue, seq)[:1]]
+        done.failed += [_as_json(one) for one in consumer.stuck(queue, seq)[:1]]
     except NotParked:
         raise
     except Exception as unnamed:  # noqa: BLE001  # a bug of ours in one queue must not stop the others
@@ -116,7 +116,7 @@ def _redrive_one(
     done.queues += 1
 
 
-def _told(one: Parked | DeadLetter) -> dict[str, Any]:
+def _as_json(one: Parked | DeadLetter) -> dict[str, Any]:
     return {
         "queue": one.queue,
         "seq": one.seq,

@@ -163,8 +163,8 @@ def _invocation(document: dict[str, Any], keys: KeyNames) -> RefusedEvent:
             return RefusedEvent(Wrapping.EVENT, reason, (RecordParcel("event", error=InvalidInput(LEFT_OUT)),))
         return RefusedEvent(Wrapping.EVENT, reason, _parcels(document["requestPayload"], keys))
     if "payload" not in document:
-        told = [str(info.get(name, "")) for name in ("shardId", "startSequenceNumber", "endSequenceNumber")]
-        return RefusedEvent(Wrapping.PLACE, reason, place=StreamPlace(str(info.get("streamArn", "")), *told))
+        said = [str(info.get(name, "")) for name in ("shardId", "startSequenceNumber", "endSequenceNumber")]
+        return RefusedEvent(Wrapping.PLACE, reason, place=StreamPlace(str(info.get("streamArn", "")), *said))
     payload = document["payload"]
     try:
         # S3 gets the event as text.
@@ -195,18 +195,18 @@ def _parcels(event: Any, keys: KeyNames) -> tuple[RecordParcel, ...]:
 
 def _noted(attributes: Mapping[str, str]) -> str:
     for names in REASONS:
-        if told := [attributes[name] for name in names if attributes.get(name)]:
-            return ": ".join(told)
+        if said := [attributes[name] for name in names if attributes.get(name)]:
+            return ": ".join(said)
     return ""
 
 
 def _answered(document: dict[str, Any]) -> str:
     """Say what the function answered, and why Lambda tried no more."""
     answer, context = document.get("responsePayload"), document.get("responseContext")
-    told = [answer.get("errorType"), answer.get("errorMessage")] if isinstance(answer, dict) else []
-    if not any(told) and isinstance(context, dict):
-        told = [context.get("functionError")]
+    said = [answer.get("errorType"), answer.get("errorMessage")] if isinstance(answer, dict) else []
+    if not any(said) and isinstance(context, dict):
+        said = [context.get("functionError")]
     asked = document["requestContext"]
     tries = asked.get("approximateInvokeCount")
     ended = f"{asked['condition']} after {tries} tries" if isinstance(tries, int) else asked["condition"]
-    return f"{': '.join(str(one) for one in told if one) or 'no answer'} ({ended})"
+    return f"{': '.join(str(one) for one in said if one) or 'no answer'} ({ended})"

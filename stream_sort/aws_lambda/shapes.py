@@ -1,4 +1,4 @@
-"""Which kind of event this is: told by all the marks of a kind, never by one that a message might have as well."""
+"""Which kind of event this is: known by all the marks of a kind, never by one that a message might have as well."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shape_of(event: object, keys: KeyNames) -> Shape:
     if shape is None and _is_list(event):
         shape = Shape.MESSAGES
     if shape is None and isinstance(event, dict) and {keys.queue, keys.seq} & event.keys():
-        # One field of the two tells what was meant; the put says which one is missing.
+        # One field of the two shows what was meant; the put says which one is missing.
         shape = Shape.MESSAGE
     if shape is None:
         known = ", ".join(Shape)

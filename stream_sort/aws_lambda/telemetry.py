@@ -55,7 +55,7 @@ def time_left_of(context: Any) -> Callable[[], float] | None:
 class Telemetry:
     """The logger and the metrics of one function; `service` is its step, and the dimension of its metrics.
 
-    `requests` tells how many requests were made to the tables so far.
+    `requests` returns how many requests were made to the tables so far.
     """
 
     def __init__(self, service: str, requests: Callable[[], int] = lambda: 0) -> None:

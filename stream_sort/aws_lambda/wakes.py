@@ -1,4 +1,4 @@
-"""From records to wakes: which queues the cursor table's stream, or the retry queue, tells a consumer to look at.
+"""From records to wakes: which queues the cursor table's stream, or the retry queue, asks a consumer to look at.
 
 A record only wakes. Its images may be old, partial or missing: of OldImage nothing is read, of NewImage the position
 as a hint.
@@ -99,7 +99,7 @@ def comes_again(served: Served) -> bool:
     """Return True if a queue failed, and its records are to be sent again.
 
     Not those of a queue with a row that cannot be read: they would hold up their shard, and nothing else is gained. A
-    sweep tells of it until the row is mended, and wakes the queue then.
+    sweep names it until the row is mended, and wakes the queue then.
     """
     return served.ended == "failed" and not isinstance(served.error, RowDamaged)
 

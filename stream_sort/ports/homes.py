@@ -27,7 +27,7 @@ def _nothing(name: str) -> None:
 class Home:
     """Where queues live: an items table, a cursor table, and control tables by their names.
 
-    `cursor_table` is the name in its stream's records, empty where there is no stream; `requests` tells how many
+    `cursor_table` is the name in its stream's records, empty where there is no stream; `requests` returns how many
     requests were made so far. `check_control` raises for a control table that is not there, where no call would.
     `check_items` takes a queue, and raises for an items table that is not there or has other keys; once is enough.
     """

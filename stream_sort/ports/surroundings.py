@@ -1,4 +1,4 @@
-"""Ports: what the services need besides tables: the time, and whoever wakes consumers or knows that they sleep."""
+"""Ports: what the services need besides tables: the time, and what wakes consumers or knows that they sleep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Clock(Protocol):
 
 
 class Waker(Protocol):
-    """Whoever can make a consumer look at a queue."""
+    """What can make a consumer look at a queue."""
 
     def wake(self, queue: str, delay: float) -> None:
         """See to it that the queue is looked at, not before `delay` seconds have passed.
@@ -26,7 +26,7 @@ class Waker(Protocol):
 
 
 class Lagging(Protocol):
-    """Whoever knows which queues have sleeping consumers.
+    """What knows which queues have sleeping consumers.
 
     It may have an attribute `problem`: what kept the last look from being whole, a StreamSortError or None; one
     `damaged`: queues that it could not look at, with a StreamSortError each; and a method `were_nudged(queues)`, which

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ARN = r"arn:aws[a-z-]*:"
 REGION = r"([a-z]{2}(?:-[a-z]+)+-\d+)"
-# Where a target tells its region: its ARN, or the host of its queue.
+# Where a target names its region: its ARN, or the host of its queue.
 REGIONS = re.compile(
     rf"{ARN}[a-z]+:{REGION}:|https?://(?:[\w.-]+\.)?sqs(?:-fips)?\.{REGION}\.|https?://{REGION}\.queue\."
 )

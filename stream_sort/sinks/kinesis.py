@@ -21,7 +21,7 @@ INVALID = "InvalidArgumentException"
 
 
 class KinesisSink:
-    """Puts one record a call, each told the sequence number of the one before: the order that Kinesis guarantees.
+    """Puts one record a call, each with the sequence number of the one before: the order that Kinesis guarantees.
 
     PutRecords takes 500, but goes on behind a failed record and so loses the order. Kinesis drops no repeats: a
     message whose answer was lost may stand twice. The numbers live in this process only. Where one is not known, as
@@ -51,8 +51,8 @@ class KinesisSink:
         except ClientError as error:
             # The number itself may be what is refused, when the stream was made anew: the next try goes without. It is
             # no fault of the message, so it is made at once.
-            was_told = self._numbers.pop(key, None) is not None
-            if not was_told or code_of(error) != INVALID:
+            had_number = self._numbers.pop(key, None) is not None
+            if not had_number or code_of(error) != INVALID:
                 raise
             self._put(key, entry)
             return

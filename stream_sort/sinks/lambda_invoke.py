@@ -63,16 +63,16 @@ class LambdaSink:
             Payload=_payload(queue, after, through, piece),
         )
         payload = answer["Payload"].read()
-        told = _document(payload)
-        if told is None:
+        said = _document(payload)
+        if said is None:
             # A runtime of one's own may answer with what is no JSON, and Lambda names the version that ran.
             if "ExecutedVersion" not in answer:
                 raise UnreadableAnswer(problem=shown(payload))
-            told = {}
+            said = {}
         if answer.get("FunctionError"):
-            problem = f"the function failed: {told.get('errorType')}: {told.get('errorMessage')}"
-            raise TryLater(problem) if told.get("errorType") in NEVER_BEGAN else HandlerProblem(problem)
-        return _last_done(told.get("last_done"), after, through)
+            problem = f"the function failed: {said.get('errorType')}: {said.get('errorMessage')}"
+            raise TryLater(problem) if said.get("errorType") in NEVER_BEGAN else HandlerProblem(problem)
+        return _last_done(said.get("last_done"), after, through)
 
 
 def _pieces(batch: Batch) -> Iterator[tuple[list[SinkEntry], int]]:
@@ -92,17 +92,17 @@ def _payload(queue: str, after: int, through: int, piece: list[SinkEntry]) -> by
 def _document(payload: bytes) -> dict[str, Any] | None:
     """Return what a function answered, empty if it is no object; None if it is no JSON."""
     try:
-        told = json.loads(payload)
+        said = json.loads(payload)
     except ValueError:
         return None
-    return told if isinstance(told, dict) else {}
+    return said if isinstance(said, dict) else {}
 
 
-def _last_done(told: object, after: int, through: int) -> int:
-    if told is None:
+def _last_done(seq: object, after: int, through: int) -> int:
+    if seq is None:
         return through
-    if isinstance(told, bool) or not isinstance(told, int) or not after <= told <= through:
-        raise HandlerProblem(f"the function's last_done is {shown(told)}; it must be a seq of {after} to {through}")
-    if told == after:
+    if isinstance(seq, bool) or not isinstance(seq, int) or not after <= seq <= through:
+        raise HandlerProblem(f"the function's last_done is {shown(seq)}; it must be a seq of {after} to {through}")
+    if seq == after:
         raise HandlerProblem("the function says that it did none of the messages")
-    return told
+    return seq

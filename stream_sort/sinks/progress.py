@@ -59,7 +59,7 @@ class SinkProgress:
     """Notes the last message that is known to be delivered with all before it; use it around the sending.
 
     An error of AWS, or one of ours, leaves as a HandlerProblem that names queue, seq and sink when nothing
-    was done, else as PartlyDone from it. So whoever tries again starts at the message that failed. What is not the
+    was done, else as PartlyDone from it. So the next try starts at the message that failed. What is not the
     message's own fault is a TryLater.
     """
 
@@ -135,6 +135,6 @@ def _is_own_fault(error: Exception) -> bool:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ClientError):
-        told = error.response.get("Error", {})
-        return f"{error.operation_name} was refused: {told.get('Code')}: {told.get('Message')}"
+        answer = error.response.get("Error", {})
+        return f"{error.operation_name} was refused: {answer.get('Code')}: {answer.get('Message')}"
     return str(error)

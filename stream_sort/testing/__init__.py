@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MovableClock", "Simulated", "SimulationFailure", "simulate"]
 
-_HOMES = {
+_MODULES = {
     "MovableClock": "clock",
     "Simulated": "own_handler",
     "SimulationFailure": "simulation.failure",
     "simulate": "own_handler",
 }
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

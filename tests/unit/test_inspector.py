@@ -24,7 +24,7 @@ def test_a_released_range_with_a_hole_raises_where_it_is_met(sorter: StreamSorte
         next(reading)
     assert caught.value.missing == [range(2, 3)]
     # What is consumed does not concern explain: only an audit looks at every slot.
-    assert str(caught.value).endswith("stream-sort audit finds every hole, explain tells the queue's position")
+    assert str(caught.value).endswith("stream-sort audit finds every hole, explain shows the queue's position")
 
 
 def test_read_takes_a_half_open_range(sorter: StreamSorter) -> None:

@@ -1,6 +1,6 @@
 """Messages to DynamoDB's attribute values and back, exactly.
 
-Fields are stored as they are. A DynamoDB number does not tell 1 from 1.0 and does not hold every int and float,
+Fields are stored as they are. A DynamoDB number does not distinguish 1 from 1.0 and does not hold every int and float,
 so the paths of the few values that would come back as something else are noted beside the message, as JSON:
 `{"float": [["price"], ["points", 0]], "int": [["serial"]]}`.
 """
