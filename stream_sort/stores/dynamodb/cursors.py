@@ -98,36 +98,24 @@ class DynamoCursorStore(DynamoCursorListings):
 
     def set_waiting(self, cursor: Cursor, since: float | None) -> bool:
         """See CursorStore."""
-        names = {"#position": self._keys.seq, "#waiting": tables.WAITING, "#since": tables.WAITING_SINCE}
-        mark_is_old, mark = _mark_is_old(cursor)
-        values: Wire = {":old": number(cursor.position), **mark}
         if since is None:
             # Out of the index; the time stays, so that no later mark is the same.
-            change = "REMOVE #waiting, #gap"
-            names["#gap"] = tables.GAP
-        else:
-            change = "SET #waiting = :yes, #since = :since"
-            values |= {":yes": waiting_share(cursor.queue), ":since": millis(since)}
-        return not self._update(cursor.queue, change, f"{POSITION_IS_OLD} AND {mark_is_old}", names, values).refused
+            return self._mark(cursor, "REMOVE #waiting, #gap", {"#waiting": tables.WAITING, "#gap": tables.GAP}, {})
+        values = {":yes": waiting_share(cursor.queue), ":since": millis(since)}
+        return self._mark(cursor, "SET #waiting = :yes, #since = :since", {"#waiting": tables.WAITING}, values)
 
     def note_gap(self, cursor: Cursor, gap: Gap | None) -> bool:
         """See CursorStore."""
-        names = {"#position": self._keys.seq, "#since": tables.WAITING_SINCE, "#gap": tables.GAP}
-        mark_is_old, mark = _mark_is_old(cursor)
-        values: Wire = {":old": number(cursor.position), **mark}
-        change = "REMOVE #gap"
-        if gap is not None:
-            change, values[":gap"] = "SET #gap = :gap", _gap_wire(gap)
-        return not self._update(cursor.queue, change, f"{POSITION_IS_OLD} AND {mark_is_old}", names, values).refused
+        if gap is None:
+            return self._mark(cursor, "REMOVE #gap", {"#gap": tables.GAP}, {})
+        return self._mark(cursor, "SET #gap = :gap", {"#gap": tables.GAP}, {":gap": _gap_wire(gap)})
 
     def set_policy(self, queue: str, policy: GapPolicy | None) -> bool:
         """See CursorStore."""
         names = {"#queue": self._keys.queue, "#policy": tables.POLICY}
-        if policy is None:
-            return not self._update(queue, "REMOVE #policy", ROW_EXISTS, names, {}).refused
-        return not self._update(
-            queue, "SET #policy = :policy", ROW_EXISTS, names, {":policy": {"S": str(policy)}}
-        ).refused
+        change = "REMOVE #policy" if policy is None else "SET #policy = :policy"
+        values = {} if policy is None else {":policy": {"S": str(policy)}}
+        return not self._update(queue, change, ROW_EXISTS, names, values).refused
 
     def nudge(self, queue: str, now: float) -> bool:
         """See CursorStore."""
@@ -148,6 +136,13 @@ class DynamoCursorStore(DynamoCursorListings):
                 {":floor": number(floor)},
             )
         )
+
+    def _mark(self, cursor: Cursor, change: str, names: dict[str, str], values: Wire) -> bool:
+        """Change a row whose position and last mark are those of `cursor`; False if they are not."""
+        mark_is_old, mark = _mark_is_old(cursor)
+        names = {"#position": self._keys.seq, "#since": tables.WAITING_SINCE, **names}
+        values = {":old": number(cursor.position), **mark, **values}
+        return not self._update(cursor.queue, change, f"{POSITION_IS_OLD} AND {mark_is_old}", names, values).refused
 
     def _update(self, queue: str, change: str, condition: str, names: dict[str, str], values: Wire) -> Reply:
         request: dict[str, Any] = {"ExpressionAttributeValues": values} if values else {}
