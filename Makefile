@@ -15,10 +15,10 @@ UV_VERSION := 0.13.7
 SAM_VERSION := 1.170.0
 UV := .tools/bin/uv
 SAM := SAM_CLI_TELEMETRY=0 $(UV) tool run --from aws-sam-cli==$(SAM_VERSION) sam
-EXTRAS := --extra cli --extra lambda --extra spark --extra report
+EXTRAS := --extra cli --extra lambda --extra spark
 RUN := $(UV) run --frozen $(EXTRAS)
 # What needs neither Spark nor the tests' tools does not wait for them on a fresh machine; nor takes them away again.
-RUN_LIGHT := $(UV) run --frozen --no-dev --extra cli --extra lambda --extra report
+RUN_LIGHT := $(UV) run --frozen --no-dev --extra cli --extra lambda
 
 help: ## Show this help
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'

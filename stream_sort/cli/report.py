@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import logging
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from stream_sort.cli.arguments import Match  # noqa: TC001  # typer reads it
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import Json, print_json, say, tell
-from stream_sort.errors import InvalidInput, SettingsError
+from stream_sort.errors import InvalidInput
 from stream_sort.insight.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream_sort.insight.report import Findings
-    from stream_sort.insight.wording import CommandText
 
+T = TypeVar("T")
 STDOUT = "-"
+# The name of who made a page stands in its first bytes.
+BEGINNING = 1_000
 
 
 @connected
@@ -47,17 +49,16 @@ def report(  # noqa: PLR0913  # each is an option
     """Write the state of all queues as one HTML page: verdict, tables, arrival and release, gaps, lag.
 
     Arrival and release are counts of all messages of the period; where the reads do not suffice, the page says so. It
-    loads nothing and runs nothing; open it, mail it, print it. Needs the extra report.
+    loads nothing and runs nothing; open it, mail it, print it.
 
     Example: stream-sort report -o report.html
     """
     from stream_sort.cli.arguments import duration_of  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.cli.page.target import check_target  # noqa: PLC0415
+    from stream_sort.cli.page.page import page_of  # noqa: PLC0415
     from stream_sort.insight.report import ReportBounds, gather  # noqa: PLC0415
 
-    page_of = _page_of()
     if out != STDOUT:
-        check_target(Path(out), force=force)
+        _check_target(Path(out), force=force)
     elif as_json:
         raise InvalidInput("-o - prints the page, --json prints what was written; give one of them")
     bounds = ReportBounds(queues, messages, rows, None if period is None else duration_of(period, "--period"), reads)
@@ -68,14 +69,13 @@ def report(  # noqa: PLR0913  # each is an option
 
 
 def _deliver(page: str, out: str, found: Findings, *, as_json: bool) -> None:
-    from stream_sort.cli.page.target import put_page  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.cli.page.wording import traffic_text  # noqa: PLC0415
+    from stream_sort.cli.page.page import traffic_text  # noqa: PLC0415  # as all imports of commands
 
     if out == STDOUT:
         typer.echo(page.encode(), nl=False)
         tell(_summary(found))
         return
-    size = put_page(Path(out), page)
+    size = _put_page(Path(out), page)
     if as_json:
         told = {"report": str(Path(out).resolve()), "bytes": size, "headline": found.verdict.headline}
         looked = {"looked_at_closely": len(found.histories), "requests": found.overview.requests}
@@ -105,16 +105,50 @@ def _period(found: Findings) -> dict[str, float | int | bool]:
     return {"begin": traffic.begin, "end": traffic.end, **told, **whole}
 
 
-def _page_of() -> Callable[[Findings, str, CommandText], str]:
-    """Return what draws the page; SettingsError without the extra that it needs."""
-    # Matplotlib would tell of its caches and of files in the user's home, some of it while it is loaded.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+def _check_target(path: Path, *, force: bool) -> None:
+    """Raise InvalidInput if a page cannot, or should not, be put there."""
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder; name a file in it, such as {path / 'report.html'}")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {path.parent}; make it, or name another with -o")
+    if path.is_file() and not force and not _is_ours(path):
+        raise InvalidInput(f"{path} is no report of ours; name another file with -o, or replace it with --force")
+
+
+def _put_page(path: Path, page: str) -> int:
+    """Write the page and return its size; whoever opens the file meanwhile sees the old page or the new one."""
+    written = page.encode()
+    _usable(path, lambda: _put(path, written))
+    return len(written)
+
+
+def _put(path: Path, written: bytes) -> None:
+    if path.exists() and not path.is_file():
+        # A pipe or a device: there is nothing to be replaced.
+        path.write_bytes(written)
+        return
+    # What a link leads to is replaced, not the link.
+    path = path.resolve()
+    beside = path.with_name(f".{path.name[:100]}.{os.getpid()}")
     try:
-        from stream_sort.cli.page.page import page_of  # noqa: PLC0415  # matplotlib takes a second to load
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "matplotlib":
-            raise
-        raise SettingsError(
-            "report needs matplotlib: pip install '.[cli,report]' in its folder, or make setup there"
-        ) from error
-    return page_of
+        beside.write_bytes(written)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _is_ours(path: Path) -> bool:
+    from stream_sort.cli.page.elements import GENERATOR  # noqa: PLC0415  # as all imports of commands
+
+    def beginning() -> bytes:
+        with path.open("rb") as file:
+            return file.read(BEGINNING)
+
+    return GENERATOR.encode() in _usable(path, beginning)
+
+
+def _usable(path: Path, act: Callable[[], T]) -> T:
+    try:
+        return act()
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}; name another file with -o") from error

@@ -73,7 +73,7 @@ class Sight:
 
     def tipped(self, words: str, figure: str = "figure.wide") -> Locator:
         """What says this when it is pointed at."""
-        return self.page.locator(f"{figure} g:has(> title)").filter(has_text=words)
+        return self.page.locator(f"{figure} svg :has(> title)").filter(has_text=words)
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def test_a_gap_that_is_still_there_reaches_until_now_and_began_with_the_first_la
 def test_nothing_hostile_runs_loads_or_speaks(browser: Browser, page: Path) -> None:
     with open_page(browser, page) as sight:
         sight.page.wait_for_timeout(300)
-        for tip in sight.page.locator("figure.wide g:has(> title)").all()[:20]:
+        for tip in sight.page.locator("figure.wide svg :has(> title)").all()[:20]:
             tip.hover()
         assert sight.requests == [page.as_uri()]
         assert sight.said == []

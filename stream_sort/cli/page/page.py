@@ -6,13 +6,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from stream_sort import __version__
-from stream_sort.cli.page.charts import SERIES, gap_rows, gap_timeline, lag, most_behind, traffic
-from stream_sort.cli.page.drawing import Ink, looks
+from stream_sort.cli.page.charts import SERIES, gap_rows, gap_timeline, lag, most_behind, panel, traffic
+from stream_sort.cli.page.drawing import Ink
 from stream_sort.cli.page.elements import document, tag
-from stream_sort.cli.page.panels import PANELS, panel
 from stream_sort.cli.page.tables import left_out, name_of, queue_table, trouble_table
-from stream_sort.cli.page.wording import period_text, span_text, traffic_text
-from stream_sort.insight.wording import counted, moment
+from stream_sort.insight.wording import age, counted, moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,14 +21,47 @@ if TYPE_CHECKING:
     from stream_sort.insight.wording import CommandText
 
 WIDE, NARROW = 880.0, 340.0
+PANELS = 6
 
 
 def page_of(findings: Findings, where: str, command: CommandText) -> str:
     """Return the whole page, as text; `where` names the tables, `command` what to type about a queue in trouble."""
-    with looks():
-        parts = [_head(findings, where), *_sections(findings, command), _foot(findings)]
+    parts = [_head(findings, where), *_sections(findings, command), _foot(findings)]
     style = files("stream_sort.cli.page").joinpath("page.css").read_text("utf-8")
     return document(f"{findings.verdict.headline} · stream_sort", style, tag("body", tag("main", *parts)))
+
+
+def period_text(findings: Findings) -> str:
+    """Name the period."""
+    return f"last {span_text(findings.now - findings.begin)}"
+
+
+def span_text(seconds: float) -> str:
+    """Name a length of time."""
+    return age(seconds).replace(".0 ", " ")
+
+
+def traffic_text(findings: Findings) -> str:
+    """Say how many messages came and went in the period, in whole sentences."""
+    traffic = findings.traffic
+    arrived, released, skipped = traffic.totals
+    least = "" if traffic.is_complete else "at least "
+    told = [f"{counted(arrived, 'message')} arrived", f"{released:,} {_was(released)} released"]
+    told += [f"{counted(skipped, 'seq')} {_was(skipped)} skipped"] if skipped else []
+    where = f"In the {period_text(findings)}, in {_all(findings.verdict.queues)}"
+    sentences = [f"{where}: {least}{', '.join(told[:-1])} and {told[-1]}."]
+    if traffic.is_complete and not any(traffic.totals):
+        sentences = [f"No message arrived and no seq was skipped in the {period_text(findings)}."]
+    if traffic.cut_short:
+        since = f"All is counted since {moment(traffic.complete_since)} only"
+        if traffic.complete_since >= traffic.end:
+            since = "Not all is counted"
+        spent = f"{counted(findings.bounds.reads, 'read')} {_was(findings.bounds.reads)} not enough"
+        of_all = f"{traffic.cut_short:,} of {counted(traffic.active, 'active queue')}"
+        sentences.append(f"{since}: {spent} for {of_all}. Give more with --reads, or a shorter --period.")
+    if traffic.trimmed:
+        sentences.append(f"What was trimmed in {counted(traffic.trimmed, 'queue')} meanwhile is not counted.")
+    return " ".join(sentences)
 
 
 def _head(findings: Findings, where: str) -> Element:
@@ -73,7 +104,7 @@ def _sections(findings: Findings, command: CommandText) -> Iterator[Element]:
 def _traffic(findings: Findings) -> Element:
     counts = findings.traffic
     entries = [(Ink.ARRIVED, "arrived"), (Ink.RELEASED, "released"), (Ink.SKIPPED, "skipped")]
-    legend = _legend(*entries, *([] if counts.is_complete else [(Ink.LINE, "not all is counted")]))
+    legend = _legend(*entries, *([] if counts.is_complete else [(Ink.UNCOUNTED, "not all is counted")]))
     nothing = "No message has arrived."
     if findings.verdict.queues:
         nothing = traffic_text(findings)
@@ -123,7 +154,7 @@ def _both(findings: Findings, draw: Callable[[Findings, float], Element | None])
 
 
 def _legend(*entries: tuple[Ink, str]) -> Element:
-    keys = [tag("li", tag("span", class_=f"key {ink.name.lower()}"), text) for ink, text in entries]
+    keys = [tag("li", tag("span", class_=f"key {ink}"), text) for ink, text in entries]
     return tag("ul", *keys, class_="legend")
 
 
@@ -157,3 +188,11 @@ def _small_print(findings: Findings) -> Iterator[str]:
         read = f"the items of {counted(findings.overview.settled, 'such queue')} were read, not of this one"
         yield f"?: the queue has moved since it began to wait; {read}. The next sweep sees whether it still does."
     yield f"{counted(findings.overview.requests, 'request')}. stream_sort {__version__}."
+
+
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _all(queues: int) -> str:
+    return "the one queue" if queues == 1 else f"all {queues:,} queues"
