@@ -111,7 +111,7 @@ def find_stack(name: str | None, place: AwsPlace, *, may_be_local: bool) -> tupl
         where = replace(place, region=REGION, endpoint_url=local.endpoint, key=ACCESS_KEY)
         return Stack("the local stack", local.outputs, local.record.parameters), where
     if may_be_local and name == LOCAL:
-        from stream_sort.local.hints import refuse_dead_stack  # noqa: PLC0415  # as all imports of commands
+        from stream_sort.local.report import refuse_dead_stack  # noqa: PLC0415  # as all imports of commands
 
         refuse_dead_stack()
     if not name:

@@ -17,7 +17,7 @@ from stream_sort.aws.accounts import AwsPlace, find_stack, local_hint
 from stream_sort.aws.stacks import OUTPUTS, Stack
 from stream_sort.cli.output import plain_errors, shell_word
 from stream_sort.errors import CursorLost, InvalidInput, QueueNotFound, SettingsError, StreamSortError
-from stream_sort.local.hints import refuse_dead_stack
+from stream_sort.local.report import refuse_dead_stack
 from stream_sort.program import program
 from stream_sort.settings import PREFIX, Settings, variables
 

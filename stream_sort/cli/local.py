@@ -14,7 +14,7 @@ import typer
 from stream_sort.cli.output import Json, Yes, confirm, plain_errors, print_json, tell
 from stream_sort.errors import InvalidInput, LocalStackFailed
 from stream_sort.formats.json_text import loads
-from stream_sort.local.hints import how_it_is, local_command
+from stream_sort.local.report import how_it_is, local_command
 
 if TYPE_CHECKING:
     from stream_sort.local.stack import LocalStack
@@ -150,7 +150,7 @@ def invoke(
     """
     with plain_errors(STOPPED):
         del as_json
-        from stream_sort.local.samples import with_names_of  # noqa: PLC0415  # as all imports of commands
+        from stream_sort.local.project import with_names_of  # noqa: PLC0415  # as all imports of commands
 
         given = read_event(event)
         stack = _running(home)

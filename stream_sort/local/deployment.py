@@ -8,15 +8,11 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from stream_sort.local.amends import make_amends
-from stream_sort.local.builds import build
+from stream_sort.local.builds import PYTHON, Sam, build, fingerprint, zipped
+from stream_sort.local.handlers import HandlerFile, ProcessCode, put_code
 from stream_sort.local.parameters import known_parameters
-from stream_sort.local.process_code import ProcessCode, put_code
-from stream_sort.local.project import HandlerFile, source_folder
-from stream_sort.local.sam import PYTHON, Sam
-from stream_sort.local.settlement import create_or_update, deployed_outputs, settle
-from stream_sort.local.sources import fingerprint
-from stream_sort.local.zips import zipped
+from stream_sort.local.project import source_folder
+from stream_sort.local.settlement import create_or_update, deployed_outputs, make_amends, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.local.detached import DetachedMiniStack
-from stream_sort.local.init_errors import init_errors
 from stream_sort.local.log_keeper import PAGE, all_events
 from stream_sort.local.readable_logs import LogLine
 from stream_sort.local.settlement import STACK
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from stream_sort.local.ministack import MiniStack
+
+ENTRY = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) [A-Z]+ \[\w+\] (.*)")
+FAILED = "Warm worker execution error for "
+AT_INIT = "Worker init failed: "
 
 
 def function_logs(aws: MiniStack, step: str, function: str, since: int = 0) -> list[LogLine]:
@@ -50,3 +56,22 @@ def _kept(file: Path) -> list[LogLine]:
     # The last line may be cut off: whoever wrote it died.
     whole = text[: text.rfind("\n") + 1]
     return [LogLine(**json.loads(line)) for line in whole.splitlines()]
+
+
+def init_errors(lines: Iterable[str], function: str) -> list[tuple[int, str]]:
+    """The errors of one function, oldest first, each with its time in milliseconds."""
+    found: list[tuple[int, str]] = []
+    ours = False
+    for line in lines:
+        entry = ENTRY.fullmatch(line)
+        if entry is None:
+            if ours:
+                at, text = found[-1]
+                found[-1] = (at, f"{text}\n{line}")
+            continue
+        ours = entry[2].startswith(f"{FAILED}{function}: ")
+        if ours:
+            at = int(time.mktime(time.strptime(entry[1], "%Y-%m-%d %H:%M:%S")) * 1000)
+            cause = entry[2].removeprefix(f"{FAILED}{function}: ").removeprefix(AT_INIT)
+            found.append((at, f"ERROR the function did not start: {cause}"))
+    return found

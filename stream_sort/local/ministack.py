@@ -18,8 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from stream_sort.errors import LocalStackFailed, PortTaken
 from stream_sort.local import leash
-from stream_sort.local.ports import free_port, is_free
-from stream_sort.local.tools import ACCESS_KEY, HOST, REGION, environment, tool
+from stream_sort.local.tools import ACCESS_KEY, HOST, REGION, environment, free_port, is_free, tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import InvalidInput
+from stream_sort.local.builds import PYTHON
 from stream_sort.local.project import project_root
-from stream_sort.local.sam import PYTHON
 from stream_sort.model.alike import question
 from stream_sort.model.durations import DAY, HOUR, MINUTE, SECOND, seconds_in
 

@@ -1,21 +1,23 @@
-"""The sources of the serverless app, in a checkout or in the wheel, and the user's own handler for it."""
+"""The serverless app as this machine has it, in a checkout or in the wheel: its sources, and its sample events."""
 
 from __future__ import annotations
 
-import ast
 import shutil
-from dataclasses import dataclass
-from hashlib import sha256
+from copy import deepcopy
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any
 
-from stream_sort.errors import InvalidInput, LocalStackFailed
+from stream_sort.errors import LocalStackFailed
 from stream_sort.local.tools import find_uv
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PARTS = ("template.yaml", "Makefile", "functions")
 # The folder of the package in which the wheel has what stands beside the package in a checkout; see pyproject.toml.
 WHEEL_APP = "app"
-TAKEN = ("app", "stream_sort")
+# The tables in events/, and the outputs that hold the real names.
+TABLES = {"stream-sort-items": "ItemsTable", "stream-sort-cursor": "CursorTable"}
 
 
 def project_root() -> Path:
@@ -69,73 +71,15 @@ def _wheel_app() -> Path:
     return Path(__file__).parents[1] / WHEEL_APP
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerFile:
-    """A user's own handler: a function in a Python file."""
-
-    path: Path
-    function: str
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read `my_handler.py:handle`; InvalidInput says what is wrong with it."""
-        name, _, function = text.rpartition(":")
-        path = Path(name or text).expanduser().resolve()
-        if not name or not function.isidentifier():
-            raise InvalidInput(f"handler {text!r}: must be FILE:FUNCTION, such as my_handler.py:handle")
-        if path.suffix != ".py":
-            raise InvalidInput(f"handler {text!r}: name its file with .py, such as {path.stem}.py:{function}")
-        if not path.stem.isidentifier() or path.stem in TAKEN:
-            raise InvalidInput(
-                f"handler file {path.name!r}: must be a name that Python can import, and not {' or '.join(TAKEN)}"
-            )
-        handler = cls(path, function)
-        handler.check()
-        return handler
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.function}"
-
-    @property
-    def reference(self) -> str:
-        """What the template's parameter Handler takes."""
-        return f"{self.path.stem}:{self.function}"
-
-    def check(self) -> None:
-        """Raise InvalidInput unless the file is Python and has the function."""
-        try:
-            tree = ast.parse(self.path.read_text(encoding="utf-8"), str(self.path))
-        except OSError as error:
-            raise InvalidInput(f"handler file {self.path}: {error.strerror}") from error
-        except (SyntaxError, ValueError) as error:
-            raise InvalidInput(f"handler file {self.path} is not Python: {error}") from error
-        names = {name for statement in tree.body for name in _bound_by(statement)}
-        if self.function not in names:
-            raise InvalidInput(f"handler file {self.path} has no {self.function!r} at its top level")
-
-    @property
-    def digest(self) -> str:
-        """Return a text that is another one if the file or the function is."""
-        try:
-            return sha256(f"{self}\n".encode() + self.path.read_bytes()).hexdigest()
-        except OSError as error:
-            raise InvalidInput(f"handler file {self.path}: {error.strerror}") from error
-
-    def copy_to(self, folder: Path) -> None:
-        """Put the file beside the function's own code."""
-        shutil.copy(self.path, folder)
-
-
-def _bound_by(statement: ast.stmt) -> list[str]:
-    """The names that a statement at the top level of a module binds."""
-    match statement:
-        # One that is async binds its name, too; why it cannot be called is said when it is tried.
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return [name]
-        case ast.Assign(targets=targets):
-            return [target.id for target in targets if isinstance(target, ast.Name)]
-        case ast.AnnAssign(target=ast.Name(id=name)):
-            return [name]
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            return [alias.asname or alias.name for alias in names]
-    return []
+def with_names_of(outputs: Mapping[str, str], event: Any) -> Any:
+    """The event with the samples' tables renamed; whatever else it holds, or is, stays as it is."""
+    fitted = deepcopy(event)
+    records = fitted.get("Records") if isinstance(fitted, dict) else None
+    for record in records if isinstance(records, list) else ():
+        arn = record.get("eventSourceARN") if isinstance(record, dict) else None
+        if isinstance(arn, str):
+            head, _, rest = arn.partition(":table/")
+            table, slash, stream = rest.partition("/")
+            if table in TABLES:
+                record["eventSourceARN"] = f"{head}:table/{outputs[TABLES[table]]}{slash}{stream}"
+    return fitted

@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from stream_sort.errors import InvalidInput, LocalStackFailed, PortTaken
-from stream_sort.local.amends import allow
 from stream_sort.local.deployment import deploy, swap_handler, usual_parameters
 from stream_sort.local.detached import Death, DetachedMiniStack
 from stream_sort.local.function_logs import function_logs
-from stream_sort.local.handler_trial import try_handler
+from stream_sort.local.handlers import HandlerFile, try_handler
 from stream_sort.local.ministack import MiniStack
 from stream_sort.local.parameters import check_parameters
-from stream_sort.local.ports import choose_port
-from stream_sort.local.project import HandlerFile, is_from_wheel, project_root
+from stream_sort.local.project import is_from_wheel, project_root
 from stream_sort.local.readable_logs import STEPS
 from stream_sort.local.record import FOLDER, StackRecord, locked
-from stream_sort.local.settlement import deployed_parameters
-from stream_sort.local.workers import worker_pids
+from stream_sort.local.settlement import allow, deployed_parameters
+from stream_sort.local.tools import choose_port, worker_pids
 from stream_sort.model.alike import question
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import InvalidInput, LocalStackFailed, StreamSortError
-from stream_sort.local.project import HandlerFile
+from stream_sort.local.handlers import HandlerFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

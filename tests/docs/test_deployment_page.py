@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from cfnlint.decode import cfn_yaml
 
+from stream_sort.local.builds import SAM_VERSION
 from stream_sort.local.parameters import check_parameters
-from stream_sort.local.sam import VERSION
 from tests.docs.pages import ROOT, page
 
 PAGE = page("docs/deploy-with-cdk-or-terraform.md")
@@ -72,8 +72,8 @@ def test_the_capabilities_are_those_that_the_template_needs(template: Any) -> No
 
 
 def test_the_sam_of_the_page_is_the_one_that_builds() -> None:
-    assert f"aws-sam-cli=={VERSION} sam" in PAGE.text
-    assert f"SAM_VERSION := {VERSION}" in (ROOT / "Makefile").read_text()
+    assert f"aws-sam-cli=={SAM_VERSION} sam" in PAGE.text
+    assert f"SAM_VERSION := {SAM_VERSION}" in (ROOT / "Makefile").read_text()
 
 
 def test_the_terraform_is_well_formed() -> None:

@@ -17,11 +17,10 @@ from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.errors import LocalStackFailed, StreamSortError
 from stream_sort.local import project
 from stream_sort.local.detached import DetachedMiniStack
-from stream_sort.local.hints import local_command
 from stream_sort.local.leash import BY_ITSELF
 from stream_sort.local.parameters import known_parameters
 from stream_sort.local.record import StackRecord
-from stream_sort.local.report import summary
+from stream_sort.local.report import local_command, summary
 from stream_sort.local.stack import LocalStack, default_home
 from stream_sort.program import program
 from tests.functional.command_line import Line

@@ -17,7 +17,7 @@ from stream_sort import (
     StreamSortError,
 )
 from stream_sort.aws import accounts
-from stream_sort.local import hints
+from stream_sort.local import report
 from tests.functional.cloudformation import Account, an_account
 from tests.functional.command_line import Line
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings and no local stack of whoever runs the tests."""
     monkeypatch.setattr(accounts, "_local", lambda: None)
-    monkeypatch.setattr(hints, "refuse_dead_stack", lambda: None)
+    monkeypatch.setattr(report, "refuse_dead_stack", lambda: None)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stream_sort.local import sam
+from stream_sort.local import builds
 from stream_sort.settings import (
     PREFIX,
     ConsumerSettings,
@@ -126,6 +126,6 @@ def test_versions_are_the_same_wherever_they_are_written(template: dict[str, Any
     assert re.findall(r"^LAMBDA_PYTHON \?= (.+)$", makefile, re.MULTILINE) == [
         runtime["Default"].removeprefix("python")
     ]
-    assert re.findall(r"^SAM_VERSION := (.+)$", makefile, re.MULTILINE) == [sam.VERSION]
+    assert re.findall(r"^SAM_VERSION := (.+)$", makefile, re.MULTILINE) == [builds.SAM_VERSION]
     assert runtime["AllowedValues"] == pythons
     assert template["Resources"]["StreamSortLayer"]["Properties"]["CompatibleRuntimes"] == pythons

@@ -14,9 +14,9 @@ import pytest
 from stream_sort.errors import LocalStackFailed, PortTaken
 from stream_sort.local import stack as local_stack
 from stream_sort.local.detached import DetachedMiniStack
-from stream_sort.local.ports import choose_port, free_port
 from stream_sort.local.record import StackRecord, locked
 from stream_sort.local.stack import LocalStack
+from stream_sort.local.tools import choose_port, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort.local.builds import build
+from stream_sort.local.builds import PYTHON, SAM_VERSION, Sam, build, fingerprint
 from stream_sort.local.project import project_root
-from stream_sort.local.sam import PYTHON, VERSION, Sam
 from stream_sort.local.settlement import CAPABILITIES
-from stream_sort.local.sources import fingerprint
 from stream_sort.local.tools import REGION, environment, tool
 
 if TYPE_CHECKING:
@@ -40,7 +38,8 @@ def test_sam_deploys_what_it_built_with_nothing_but_a_name_and_a_region(ministac
     sam = Sam(project_root(), tmp_path / "build", tmp_path / "sam.log")
     build(sam, fingerprint(project_root()), lambda _: None)
     command = [
-        *(*tool(f"aws-sam-cli=={VERSION}", "sam"), "deploy", "--template-file", str(sam.build_dir / "template.yaml")),
+        *tool(f"aws-sam-cli=={SAM_VERSION}", "sam"),
+        *("deploy", "--template-file", str(sam.build_dir / "template.yaml")),
         *("--stack-name", STACK, "--region", REGION, "--no-confirm-changeset", "--no-progressbar"),
         *("--parameter-overrides", f"PythonRuntime=python{PYTHON}"),
         *("--config-file", str(tmp_path / "samconfig.toml")),

@@ -18,11 +18,10 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from stream_sort.local.detached import DetachedMiniStack
-from stream_sort.local.ports import free_port
 from stream_sort.local.record import StackRecord
 from stream_sort.local.report import summary
 from stream_sort.local.stack import LocalStack
-from stream_sort.local.tools import ACCESS_KEY, REGION
+from stream_sort.local.tools import ACCESS_KEY, REGION, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

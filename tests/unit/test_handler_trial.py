@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from stream_sort.errors import InvalidInput
-from stream_sort.local import handler_trial
-from stream_sort.local.handler_trial import try_handler
-from stream_sort.local.project import HandlerFile
+from stream_sort.local import handlers
+from stream_sort.local.handlers import HandlerFile, try_handler
 
 
 def handler_file(folder: Path, code: str) -> HandlerFile:
@@ -72,7 +71,7 @@ def test_a_bare_trial_sees_the_folders_it_is_given_and_nothing_that_is_installed
 
 
 def test_a_handler_that_hangs_is_given_up_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handler_trial, "LIMIT", 2.0)
+    monkeypatch.setattr(handlers, "LIMIT", 2.0)
     beat = tmp_path / "beat"
     loop = f"import time\nwhile True: open({str(beat)!r}, 'a').write('.'); time.sleep(.05)"
     code = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {loop!r}]).wait()\n"

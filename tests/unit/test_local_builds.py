@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort.local.builds import KEPT, build
-from stream_sort.local.sources import fingerprint
+from stream_sort.local.builds import KEPT, build, fingerprint
 
 if TYPE_CHECKING:
     from pathlib import Path

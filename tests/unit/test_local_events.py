@@ -12,8 +12,8 @@ import pytest
 from stream_sort.cli.demo.play import what_next
 from stream_sort.cli.local import read_event
 from stream_sort.errors import StreamSortError
-from stream_sort.local.init_errors import init_errors
-from stream_sort.local.samples import with_names_of
+from stream_sort.local.function_logs import init_errors
+from stream_sort.local.project import with_names_of
 
 EVENTS = Path(__file__).parents[2] / "events"
 OUTPUTS = {"ItemsTable": "stack-Items-1", "CursorTable": "stack-Cursor-1"}

@@ -12,13 +12,12 @@ import pytest
 
 from stream_sort.errors import InvalidInput, LocalStackFailed
 from stream_sort.local import project
-from stream_sort.local.ports import choose_port, free_port
-from stream_sort.local.project import HandlerFile, project_root
+from stream_sort.local.handlers import HandlerFile
+from stream_sort.local.project import project_root
 from stream_sort.local.record import FILE, StackRecord, locked
 from stream_sort.local.stack import LocalStack, asked_over
-from stream_sort.local.tools import environment
+from stream_sort.local.tools import choose_port, environment, free_port, worker_pids
 from stream_sort.local.watch import watch_handler
-from stream_sort.local.workers import worker_pids
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.local import project
+from stream_sort.local.builds import fingerprint
 from stream_sort.local.project import is_from_wheel, project_root, source_folder
-from stream_sort.local.sources import fingerprint
 from stream_sort.local.stack import default_home
 
 if TYPE_CHECKING:

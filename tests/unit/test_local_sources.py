@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stream_sort.local.builds import LEFT_OUT, fingerprint
 from stream_sort.local.project import project_root
-from stream_sort.local.sources import LEFT_OUT, fingerprint
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from stream_sort.cli.messages import _beginning
 from stream_sort.cli.redriver import DELIVERED, Redriver
 from stream_sort.errors import InvalidInput, StreamSortError
 from stream_sort.formats.json_text import dumps, loads
-from stream_sort.local.samples import with_names_of
+from stream_sort.local.project import with_names_of
 from stream_sort.model.consumption import Parked, check_consumer, check_start
 from stream_sort.model.message import check_queue, is_text
 from stream_sort.model.policy import GapPolicy
