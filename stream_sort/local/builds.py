@@ -148,7 +148,7 @@ def _build_anew(sam: Sam, made: Path) -> Path:
 
 @contextmanager
 def _locked(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
-    """Be the only one to build; the lock goes with the process that holds it."""
+    """Let one command at a time build; the lock goes with the process that holds it."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         try:

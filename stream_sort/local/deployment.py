@@ -55,7 +55,7 @@ def deploy(
     if is_other:
         report("putting in the handler" if file else "putting in the code of process")
         put_code(aws, outputs["ProcessFunction"], packed)
-    make_amends(aws)
+    make_amends(aws, outputs, deployed)
     return replace(record, port=aws.port, deployed=deployed, outputs=outputs, sources=sources, digest=digest)
 
 

@@ -57,7 +57,7 @@ class DetachedMiniStack(MiniStack):
 
     @property
     def is_running(self) -> bool:
-        """Whether its leash is held."""
+        """Return True if its leash is held."""
         try:
             os.close(os.open(self._fifo, os.O_WRONLY | os.O_NONBLOCK))
         except OSError:
@@ -66,12 +66,12 @@ class DetachedMiniStack(MiniStack):
 
     @property
     def is_up(self) -> bool:
-        """Whether it answers."""
+        """Return True if it answers."""
         return self.is_running and self._is_healthy()
 
     @property
     def death(self) -> Death | None:
-        """When and how it ended; None while it runs. A reboot, or a killed leash, leaves its last sign of life only.
+        """Return when and how it ended; None while it runs. After a reboot, or a killed leash, its last sign of life.
 
         Of a folder in which one was up, and was not taken down.
         """
@@ -86,7 +86,7 @@ class DetachedMiniStack(MiniStack):
 
     @property
     def functions_log(self) -> Path:
-        """The file that keeps what the functions log, as log_keeper writes it."""
+        """Return the file that keeps what the functions log, as log_keeper writes it."""
         return self.home / FUNCTIONS_LOG
 
     def stop(self) -> None:

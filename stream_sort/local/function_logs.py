@@ -59,7 +59,7 @@ def _kept(file: Path) -> list[LogLine]:
 
 
 def init_errors(lines: Iterable[str], function: str) -> list[tuple[int, str]]:
-    """The errors of one function, oldest first, each with its time in milliseconds."""
+    """Return the errors of one function, oldest first, each with its time in milliseconds."""
     found: list[tuple[int, str]] = []
     ours = False
     for line in lines:

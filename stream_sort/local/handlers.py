@@ -78,7 +78,7 @@ class HandlerFile:
 
     @property
     def reference(self) -> str:
-        """What the template's parameter Handler takes."""
+        """Return what the template's parameter Handler takes."""
         return f"{self.path.stem}:{self.function}"
 
     def check(self) -> None:
@@ -107,7 +107,7 @@ class HandlerFile:
 
 
 def _bound_by(statement: ast.stmt) -> list[str]:
-    """The names that a statement at the top level of a module binds."""
+    """Return the names that a statement at the top level of a module binds."""
     match statement:
         # One that is async binds its name, too; why it cannot be called is said when it is tried.
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -156,7 +156,7 @@ def _run(command: list[str], folder: Path) -> str:
         code = process.wait(LIMIT)
     except subprocess.TimeoutExpired:
         raise InvalidInput(
-            f"the handler's module is not done with its import after {LIMIT:.0f} s; do the work when it is called"
+            f"the handler's module is still being imported after {LIMIT:.0f} s; do the work when it is called"
         ) from None
     finally:
         with suppress(ProcessLookupError, PermissionError):
@@ -175,7 +175,7 @@ class ProcessCode:
 
     @classmethod
     def of(cls, home: Path) -> ProcessCode:
-        """The code in the folder of a local stack."""
+        """Return the code in the folder of a local stack."""
         build = home / "build"
         return cls(build / "ProcessFunction", home / "process", build / "StreamSortLayer" / "python")
 

@@ -31,7 +31,7 @@ SIGNALS = 128
 
 
 def main(state_dir: str, command: list[str]) -> int:
-    """Run the command until it ends or the pipe closes; answer its exit code."""
+    """Run the command until it ends or the pipe closes; return its exit code."""
     # Only the pipe ends this process: a Ctrl-C is for the owner, who then lets go. Handlers, unlike
     # SIG_IGN, are not inherited: the command can still be asked to end.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -43,7 +43,8 @@ def main(state_dir: str, command: list[str]) -> int:
         while child.poll() is None and not select.select([sys.stdin], [], [], POLL)[0]:
             pass
         if child.returncode is not None:
-            print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {BY_ITSELF}{how_ended(child.returncode)}", flush=True)  # noqa: T201  # to its log
+            said = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {BY_ITSELF}{how_ended(child.returncode)}"
+            print(said, flush=True)  # noqa: T201  # to its log
         end_child(child)
     finally:
         shutil.rmtree(state_dir, ignore_errors=True)
@@ -73,7 +74,7 @@ def end_group(group: int, reap: Callable[[], object] = lambda: None) -> None:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Whether there was anybody to signal."""
+    """Return True if there was anybody to signal."""
     # macOS answers "not permitted" for a group of which only zombies are left.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)

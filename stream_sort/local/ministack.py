@@ -1,6 +1,6 @@
 """Start and stop MiniStack, an AWS on this machine: DynamoDB with streams, Lambda, SQS and more, no Docker.
 
-Prints and logs nothing: what goes on while it starts is told to a callback.
+Prints and logs nothing: a callback reports what goes on while it starts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MiniStack:
     """One MiniStack of our own, on a free port, with its state in a temporary directory.
 
     It lives from `start` to `stop`, or inside `with`; it is also gone, with all its processes and files, soon
-    after this process ends in whatever way, be it by SIGKILL. `report` is told in plain words what is going on.
+    after this process ends in whatever way, be it by SIGKILL. `report` is called with a line for each step.
     With `enforce_roles`, functions may do what their roles allow, and no more.
     """
 
@@ -72,17 +72,17 @@ class MiniStack:
 
     @property
     def url(self) -> str:
-        """The endpoint of all its services."""
+        """Return the endpoint of all its services."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def state_dir(self) -> Path:
-        """The folder with its files, and those of the functions that it runs."""
+        """Return the folder with its files, and those of the functions that it runs."""
         return self._state_dir
 
     @property
     def connection(self) -> dict[str, str]:
-        """What `boto3.client` needs to reach it; the credentials are made up, and it takes any."""
+        """Return what `boto3.client` needs to reach it; the credentials are made up, and it takes any."""
         return {
             "endpoint_url": self.url,
             "region_name": REGION,
@@ -91,7 +91,7 @@ class MiniStack:
         }
 
     def client(self, service: str, **options: Any) -> Any:
-        """A new boto3 client of one of its services; close it when done."""
+        """Return a new boto3 client of one of its services; close it when done."""
         import boto3  # noqa: PLC0415  # starting needs no SDK
         from botocore.config import Config  # noqa: PLC0415
         from botocore.session import Session  # noqa: PLC0415
@@ -139,11 +139,11 @@ class MiniStack:
 
     @property
     def is_up(self) -> bool:
-        """Whether it answers."""
+        """Return True if it answers."""
         return self._is_healthy()
 
     def log_lines(self) -> list[str]:
-        """What it wrote so far."""
+        """Return what it wrote so far."""
         if self._log is None:
             return []
         # pread: the file's own offset is where the child writes.
@@ -198,7 +198,7 @@ class MiniStack:
             if waited > SLOW_START and not warned:
                 warned = True
                 self._report("still starting; the first start on a machine can take a minute")
-            self._tell_downloads()
+            self._report_downloads()
             time.sleep(POLL)
 
     @property
@@ -218,7 +218,7 @@ class MiniStack:
         finally:
             link.close()
 
-    def _tell_downloads(self) -> None:
+    def _report_downloads(self) -> None:
         """Pass on what the installer writes when packages are not there yet."""
         lines = self.log_lines()
         for line in lines[self._told :]:

@@ -46,7 +46,7 @@ class Parameter:
 
     @classmethod
     def read(cls, body: str) -> Parameter:
-        """A parameter as it stands in the template."""
+        """Read a parameter as it stands in the template."""
         said = dict(PROPERTY.findall(body))
         listed = said.get("AllowedValues", "").strip("[]")
         return cls(
@@ -70,7 +70,7 @@ class Parameter:
         return _rate(seconds) if self.default.startswith("rate(") and seconds % MINUTE == 0 else value
 
     def problem_with(self, value: str) -> str:
-        """What a value would have to be; empty if it is allowed."""
+        """Return what a value would have to be; empty if it is allowed."""
         if self.allowed:
             return "" if value in self.allowed else f"one of {', '.join(self.allowed)}"
         if self.is_number:
@@ -83,7 +83,7 @@ class Parameter:
 
 
 def known_parameters() -> dict[str, Parameter]:
-    """Every parameter of the template."""
+    """Return every parameter of the template."""
     found = SECTION.search((project_root() / "template.yaml").read_text(encoding="utf-8"))
     return {name: Parameter.read(body) for name, body in PARAMETER.findall(found[1] if found else "")}
 

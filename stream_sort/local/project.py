@@ -72,7 +72,7 @@ def _wheel_app() -> Path:
 
 
 def with_names_of(outputs: Mapping[str, str], event: Any) -> Any:
-    """The event with the samples' tables renamed; whatever else it holds, or is, stays as it is."""
+    """Return an event with the tables of this stack in place of those of the samples; all else stays as it is."""
     fitted = deepcopy(event)
     records = fitted.get("Records") if isinstance(fitted, dict) else None
     for record in records if isinstance(records, list) else ():

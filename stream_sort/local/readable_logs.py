@@ -100,11 +100,11 @@ def _event(line: LogLine) -> Event | None:
         return Event(line.at, line.step, LineKind.OWN, line.text)
     if "_aws" in record or _is_idle(record):
         return None
-    return Event(line.at, line.step, _kind(record), _told(record))
+    return Event(line.at, line.step, _kind(record), _describe(record))
 
 
 def _record(text: str) -> dict[str, Any] | None:
-    """A line of metrics or of a logger; None if it is anything else."""
+    """Parse a line of metrics or of a logger; None if it is anything else."""
     if not text.startswith("{"):
         return None
     try:
@@ -115,7 +115,7 @@ def _record(text: str) -> dict[str, Any] | None:
 
 
 def _is_idle(record: Mapping[str, Any]) -> bool:
-    """A sweep that found nothing to do: one a minute."""
+    """Return True for a sweep that found nothing to do: there is one a minute."""
     return record["message"] == "swept" and not any(
         value for name, value in record.items() if name not in KNOWN | {"complete", "looked_at"}
     )
@@ -129,8 +129,8 @@ def _kind(record: Mapping[str, Any]) -> LineKind:
     return LineKind.WARNING if record["level"] == "WARNING" else LineKind.NOTE
 
 
-def _told(record: Mapping[str, Any]) -> str:
-    """The message, the error and its place in the user's code, and the facts in brackets."""
+def _describe(record: Mapping[str, Any]) -> str:
+    """Describe a record: message, error and its place in the user's code, and the facts in brackets."""
     message = record["message"] if isinstance(record["message"], str) else json.dumps(record["message"])
     error = record.get("error") or _exception(record)
     place = record.get("at") if error and record.get("service") in STEPS else None
@@ -170,7 +170,7 @@ def _failure(lines: list[LogLine]) -> Event:
 
 
 def _short(trace: list[str]) -> str:
-    """A traceback in one line: the exception, and where it was raised."""
+    """Return a traceback in one line: the exception, and where it was raised."""
     places = [found for line in trace if (found := FRAME.match(line))]
     place = f" ({PurePath(places[-1][1]).name}:{places[-1][2]})" if places else ""
     return f"{trace[-1].strip()}{place}"

@@ -38,23 +38,24 @@ class StackRecord:
 
     @classmethod
     def load(cls, home: Path) -> Self | None:
-        """The record of a folder; None if there is none that can be read."""
+        """Return the record of a folder; None if there is none that can be read."""
         try:
             return cls(**json.loads((home / FILE).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
 
-    def save(self, home: Path) -> None:
-        """Write it, so that a reader sees all of it or the one before."""
+    def save(self, home: Path) -> Self:
+        """Write it, so that a reader sees all of it or the one before; return it."""
         home.mkdir(parents=True, exist_ok=True)
         fresh = home / (FILE + ".new")
         fresh.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
         fresh.replace(home / FILE)
+        return self
 
 
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
-    """One command at a time may change the stack of a folder; the lock goes with the process that holds it."""
+    """Let one command at a time change the stack of a folder; the lock goes with the process that holds it."""
     folder = _opened(home)
     try:
         try:
@@ -67,7 +68,7 @@ def locked(home: Path) -> Iterator[None]:
 
 
 def _opened(home: Path) -> int:
-    """The folder, made if it is not there; InvalidInput if it cannot be, or holds what is not of a local stack."""
+    """Open the folder, made if it is not there; InvalidInput if it cannot be, or holds what is not of a local stack."""
     try:
         home.mkdir(parents=True, exist_ok=True)
         held = {path.name for path in home.iterdir()}
@@ -77,7 +78,7 @@ def _opened(home: Path) -> int:
     # The whole folder goes when the stack goes.
     if held and held.isdisjoint(TRACES) and home.name != FOLDER:
         os.close(folder)
-        raise InvalidInput(f"--home {home} holds something else than a local stack; name a new folder")
+        raise InvalidInput(f"--home {home} holds something other than a local stack; name a new folder")
     if not os.access(home, os.W_OK):
         os.close(folder)
         raise InvalidInput(f"--home {home} cannot be written to; name another folder")

@@ -42,13 +42,13 @@ def how_it_is(stack: LocalStack, home: Path | None) -> str:
     again = f"start it again with: {local_command('up', home)}"
     death = stack.death
     if death is None:
-        return f"the local stack in {stack.home} runs, and does not answer; {again}"
+        return f"the local stack in {stack.home} runs but does not answer; {again}"
     logged = f"What it logged: {local_command('logs', home)} (look first: up begins with empty logs)"
     return f"the local stack in {stack.home} {death}, and what was stored is gone. {logged}; {again}"
 
 
 def local_command(word: str, home: Path | None) -> str:
-    """A command of `local` as the user can type it, on the stack of a folder: another one is another stack's."""
+    """Return a command of `local` as the user can type it, for the stack of this folder."""
     from stream_sort.local.stack import default_home  # noqa: PLC0415  # as all imports of commands
 
     with suppress(LocalStackFailed):
@@ -59,7 +59,7 @@ def local_command(word: str, home: Path | None) -> str:
 
 
 def describe(stack: LocalStack) -> dict[str, Any]:
-    """All there is to know, as JSON can hold it."""
+    """Return all there is to know, as JSON can hold it."""
     return {
         "running": True,
         "endpoint": stack.endpoint,
@@ -76,7 +76,7 @@ def describe(stack: LocalStack) -> dict[str, Any]:
 
 
 def summary(stack: LocalStack, command: Callable[[str], str]) -> str:
-    """What runs, what is in it, and what to try first; `command` tells how a command of `local` is typed."""
+    """Describe what runs, what is in it, and what to try first; `command` returns how a command of `local` is typed."""
     now = describe(stack)
     named = {
         name: value
@@ -110,12 +110,12 @@ def _first_commands(stack: LocalStack, command: Callable[[str], str]) -> list[st
     if "SinkQueueUrl" in stack.outputs:
         lines.append(f"  aws sqs receive-message --queue-url {stack.outputs['SinkQueueUrl']}")
     if API in stack.outputs:
-        lines += ["The HTTP API, which tells its stacks apart by the host", f"  {_api_call(stack, example)}"]
+        lines += ["The HTTP API, which finds its stack by the host", f"  {_api_call(stack, example)}"]
     return [*lines, "When done", f"  {command('down')}"]
 
 
 def _example(stack: LocalStack) -> str:
-    """Two messages, out of order, as this stack wants them."""
+    """Return two messages, out of order, as this stack wants them."""
     given = stack.record.parameters
     queue, seq, first = given.get("QueueKey", "queue"), given.get("SeqKey", "seq"), int(given.get("FirstSeq", "0"))
     return json.dumps([{queue: "ada", seq: first + 1}, {queue: "ada", seq: first}])
@@ -128,7 +128,7 @@ def _api_call(stack: LocalStack, example: str) -> str:
 
 
 def _messages(stack: LocalStack) -> dict[str, int]:
-    """How many messages wait in each queue, by its name in the template."""
+    """Count the messages that wait in each queue, by its name in the template."""
     urls = {name.removesuffix(URL): value for name, value in stack.outputs.items() if name.endswith(f"{URL}")}
     wanted = "ApproximateNumberOfMessages"
     with closing(stack.client("sqs")) as client:

@@ -23,7 +23,7 @@ CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
 # CloudFormation's answer to the same template and parameters: a source can change and what is built of it not.
 NOTHING_TO_DO = "No updates are to be performed."
 DONE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
-NEXT_STEP = "To have it on a new stack: local down, which throws away all messages, then local up"
+NEXT_STEP = "To get it on a new stack: local down, which throws away all messages, then local up"
 # What SAM calls the mapping of advance, and the parameter that switches it.
 ADVANCE, SWITCH = "AdvanceFunctionItems", "AdvanceTrigger"
 TABLES = ("ItemsTable", "CursorTable", "ControlTable")
@@ -119,12 +119,8 @@ def _parameters(stack: Any) -> dict[str, str]:
     return {one["ParameterKey"]: one["ParameterValue"] for one in stack.get("Parameters", [])}
 
 
-def make_amends(aws: MiniStack) -> None:
-    """Do it for the stack that was just deployed."""
-    with closing(aws.client("cloudformation")) as client:
-        (stack,) = client.describe_stacks(StackName=STACK)["Stacks"]
-    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
-    parameters = {one["ParameterKey"]: one["ParameterValue"] for one in stack["Parameters"]}
+def make_amends(aws: MiniStack, outputs: Mapping[str, str], parameters: Mapping[str, str]) -> None:
+    """Do for the stack that was just deployed what MiniStack leaves undone."""
     _switch_advance(aws, parameters)
     _keep_backups(aws, outputs)
     # AWS asks for dynamodb:PartiQLInsert, which the roles have; MiniStack asks for what AWS does not know.
@@ -156,7 +152,7 @@ def _keep_backups(aws: MiniStack, outputs: Mapping[str, str]) -> None:
 
 
 def _called(aws: MiniStack, name: str) -> str:
-    """The id of a resource, by its name in the template."""
+    """Return the id of a resource, by its name in the template."""
     with closing(aws.client("cloudformation")) as client:
         found = client.describe_stack_resource(StackName=STACK, LogicalResourceId=name)
     return str(found["StackResourceDetail"]["PhysicalResourceId"])

@@ -60,19 +60,18 @@ class LocalStack:
         wanted = _wanted(handler, parameters)
         with locked(folder):
             before = StackRecord.load(folder)
+            wanted = asked_over(before, wanted)
             aws = DetachedMiniStack(folder, before.port if before else 0, report=report)
             if aws.is_up:
                 if port not in {None, aws.port}:
                     raise LocalStackFailed(f"the local stack runs on port {aws.port}; take it down to move it")
-                wanted = asked_over(before, wanted)
-                return cls(aws, folder, _saved(deploy(aws, folder, wanted, report, before=before), folder))
-            wanted = asked_over(before, wanted)
+                return cls(aws, folder, deploy(aws, folder, wanted, report, before=before).save(folder))
             if wanted.handler:
                 # That of a stack that died; its file may be gone.
                 HandlerFile.parse(wanted.handler)
             try:
                 _start(aws, port)
-                return cls(aws, folder, _saved(deploy(aws, folder, wanted, report), folder))
+                return cls(aws, folder, deploy(aws, folder, wanted, report).save(folder))
             except BaseException:
                 _remove(aws)
                 raise
@@ -85,7 +84,7 @@ class LocalStack:
         parameters: Mapping[str, str] | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> Self:
-        """The same on a free port and in a temporary folder; all of it goes when this process ends, however it ends."""
+        """Deploy one on a free port, in a temporary folder; all of it goes when this process ends, however it ends."""
         wanted = _wanted(handler, parameters)
         aws = MiniStack(report=report, enforce_roles=True).start()
         try:
@@ -96,14 +95,14 @@ class LocalStack:
 
     @classmethod
     def known(cls, home: Path | None = None) -> Self | None:
-        """The stack of a folder, be it up or dead; None if there is none, or it was taken down."""
+        """Return the stack of a folder, up or dead; None if there is none, or it was taken down."""
         folder = _folder(home)
         record = StackRecord.load(folder)
         return None if record is None else cls(DetachedMiniStack(folder, record.port), folder, record)
 
     @classmethod
     def find(cls, home: Path | None = None) -> Self | None:
-        """The stack that runs in a folder; None if none does."""
+        """Return the stack that runs in a folder; None if none does."""
         stack = cls.known(home)
         return stack if stack is not None and stack.is_up else None
 
@@ -119,7 +118,7 @@ class LocalStack:
 
     @staticmethod
     def take_down(home: Path | None = None) -> bool:
-        """End whatever is left of a stack in a folder, and remove the folder; whether there was one."""
+        """End whatever is left of a stack in a folder, and remove the folder; return True if there was one."""
         folder = _folder(home)
         if not folder.exists():
             return False
@@ -140,29 +139,29 @@ class LocalStack:
 
     @property
     def death(self) -> Death | None:
-        """When and how its AWS ended, if nobody asked for it."""
+        """Return when and how its AWS ended, if nobody asked for it."""
         return self._aws.death if isinstance(self._aws, DetachedMiniStack) else None
 
     def swap_handler(self) -> bool:
         """Put in the handler's file if it has changed; return True if it had. The old one stays if it raises."""
         with locked(self.home):
             swapped = swap_handler(self._aws, self.home, StackRecord.load(self.home) or self._record)
-            self._record, before = _saved(swapped, self.home), self._record
+            self._record, before = swapped.save(self.home), self._record
         return swapped.digest != before.digest
 
     @property
     def endpoint(self) -> str:
-        """The URL of all services."""
+        """Return the URL of all services."""
         return self._aws.url
 
     @property
     def outputs(self) -> dict[str, str]:
-        """The outputs of the template: names of tables and functions, URLs of queues."""
+        """Return the outputs of the template: names of tables and functions, URLs of queues."""
         return self._record.outputs
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The parameters that it has now, as far as they were asked for or are not the usual ones; read from it."""
+        """Return the parameters that it has now, read from it: those that were asked for or are not the usual ones."""
         usual, asked = usual_parameters(), self._record.parameters
         # The name of a handler's module says less than its file.
         handler = {"Handler"} if self._record.handler else set()
@@ -174,15 +173,15 @@ class LocalStack:
 
     @property
     def record(self) -> StackRecord:
-        """What was asked for, and what came of it."""
+        """Return what was asked for, and what came of it."""
         return self._record
 
     def client(self, service: str, **options: Any) -> Any:
-        """A new boto3 client of one of its services; close it when done."""
+        """Return a new boto3 client of one of its services; close it when done."""
         return self._aws.client(service, **options)
 
     def function(self, step: str) -> str:
-        """The name of a step's function."""
+        """Return the name of a step's function."""
         if step not in STEPS:
             meant = question(step, STEPS) or f"; there are {', '.join(STEPS)}"
             raise InvalidInput(f"there is no function {step!r}{meant}")
@@ -199,14 +198,14 @@ class LocalStack:
         return said
 
     def logs(self, step: str, since: int = 0) -> list[LogLine]:
-        """What a function wrote, and why it did not start, oldest first; `since` is in milliseconds.
+        """Return what a function wrote, and why it did not start, oldest first; `since` is in milliseconds.
 
         Also of a local AWS that died: up to about a second before it did.
         """
         return function_logs(self._aws, step, self.function(step), since)
 
     def workers(self, step: str) -> list[int]:
-        """The processes that run a function now; to kill one is what AWS does when it takes a sandbox away."""
+        """Return the processes that run a function now; to kill one is what AWS does when it ends a sandbox."""
         return worker_pids(str(self._aws.state_dir), self.function(step))
 
     def allow(self, step: str, *actions: str, resource: str = "*") -> None:
@@ -232,7 +231,7 @@ def _folder(home: Path | None) -> Path:
 
 
 def _wanted(handler: str | None, parameters: Mapping[str, str] | None) -> StackRecord:
-    """What is asked for; a handler or a parameter that cannot work is refused before anything is started."""
+    """Return what is asked for; refuse what cannot work before anything is started."""
     check_parameters(parameters or {})
     file = HandlerFile.parse(handler) if handler else None
     if file is not None:
@@ -241,7 +240,7 @@ def _wanted(handler: str | None, parameters: Mapping[str, str] | None) -> StackR
 
 
 def asked_over(before: StackRecord | None, wanted: StackRecord) -> StackRecord:
-    """What is asked for beside what was asked for before: an empty value is the default, a sink takes a handler out."""
+    """Merge what is asked for with what was asked for before; an empty value is the default, a sink ends a handler."""
     earlier, handler = ({}, None) if before is None else (before.parameters, before.handler)
     if wanted.parameters.keys() & {"Sink", "Handler"}:
         handler = None
@@ -265,11 +264,6 @@ def _start(aws: DetachedMiniStack, wanted: int | None) -> None:
                 raise
         else:
             return
-
-
-def _saved(record: StackRecord, home: Path) -> StackRecord:
-    record.save(home)
-    return record
 
 
 def _remove(aws: DetachedMiniStack) -> None:

@@ -28,12 +28,12 @@ WORKER = r"^\s*(\d+)\s.*{home}/ministack-lambda-{function}-\w+/_worker\.py$"
 
 
 def tool(package: str, program: str) -> list[str]:
-    """The command that runs a program of a package, which uv installs on first use, apart from this one's pins."""
+    """Return the command that runs a program of a package; uv installs it on first use, apart from this one's."""
     return [find_uv(), "tool", "run", "--from", package, program]
 
 
 def find_uv() -> str:
-    """Where uv is."""
+    """Return the path of uv."""
     with suppress(ImportError, FileNotFoundError):
         from uv import find_uv_bin  # noqa: PLC0415  # comes with the `cli` extra only
 
@@ -47,7 +47,7 @@ def find_uv() -> str:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, without the user's AWS: nothing here may reach a real account."""
+    """Return this process's environment, without the user's AWS: nothing here may reach a real account."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("AWS_") and name not in PYTHON_PATHS
     }
@@ -66,7 +66,7 @@ def environment() -> dict[str, str]:
 
 
 def choose_port(wanted: int | None, last: int) -> int:
-    """The wanted port, or PortTaken; with no wish the last one, the usual one, or any."""
+    """Return the wanted port, or raise PortTaken; if none is wanted, the last one, the usual one, or any."""
     if wanted is None:
         return next(filter(is_free, _candidates(last)))
     if not is_free(wanted):
@@ -75,7 +75,7 @@ def choose_port(wanted: int | None, last: int) -> int:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return a port that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
@@ -103,7 +103,7 @@ def _candidates(last: int) -> Iterator[int]:
 
 
 def worker_pids(home: str, function: str) -> list[int]:
-    """The process ids of a function's workers, of the MiniStack that has its temporary files in `home`."""
+    """Return the process ids of a function's workers, of the MiniStack with its temporary files in `home`."""
     asked = ["ps", "-A", "-ww", "-o", "pid=,args="]
     table = subprocess.run(asked, capture_output=True, text=True, check=True).stdout  # noqa: S603  # no input
     pattern = WORKER.format(home=re.escape(home), function=re.escape(function))

@@ -22,7 +22,7 @@ def watch_handler(
 ) -> None:
     """Swap it in at each change, until the stack is down or dead, which is a LocalStackFailed; `find` gives the stack.
 
-    A file that cannot work is reported, and the handler before it stays; so is that it was undone.
+    A file that cannot work is reported, and the previous handler stays; so is that it was undone.
     """
     seen = tried = ""
     while True:
@@ -36,7 +36,7 @@ def watch_handler(
             if seen != stack.record.digest:
                 tried = seen if _swap(stack, report) else tried
             elif tried:
-                _tell(report, f"{stack.record.handler} is again what runs")
+                _report(report, f"{stack.record.handler} runs again")
                 tried = seen
         pause(POLL)
 
@@ -64,13 +64,13 @@ def _swap(stack: LocalStack, report: Callable[[str], None]) -> bool:
         stack.swap_handler()
         told = f"{stack.record.handler} is swapped in ({time.monotonic() - began:.1f} s)"
     except StreamSortError as error:
-        told = f"the handler before it stays: {error}"
+        told = f"the previous handler stays: {error}"
         if isinstance(error, LocalStackFailed):
-            _tell(report, f"{told}; trying again")
+            _report(report, f"{told}; trying again")
             return False
-    _tell(report, told)
+    _report(report, told)
     return True
 
 
-def _tell(report: Callable[[str], None], text: str) -> None:
+def _report(report: Callable[[str], None], text: str) -> None:
     report(f"{time.strftime('%H:%M:%S')} {text}")

@@ -218,7 +218,7 @@ def test_a_watched_handler_is_swapped_in_by_itself_and_one_that_cannot_work_is_n
     try:
         handler.write_text("import nosuchmodule\n")
         assert eventually(lambda: len(said) == 1)
-        assert "the handler before it stays: " in said[0]
+        assert "the previous handler stays: " in said[0]
         handler.write_text(HANDLER.format(word="third"))
         assert eventually(lambda: len(said) == 2)
         assert f"{handler}:handle is swapped in" in said[1]

@@ -105,7 +105,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, home: str) -> Non
 
 def test_a_folder_with_the_users_own_files_is_not_taken_for_a_local_stack(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(InvalidInput, match="holds something else"):
+    with pytest.raises(InvalidInput, match="holds something other"):
         LocalStack.take_down(tmp_path)
     assert (tmp_path / "thesis.txt").exists()
     StackRecord(4566).save(tmp_path)
@@ -197,8 +197,8 @@ def test_a_watch_says_that_a_broken_save_that_is_undone_is_again_what_runs(tmp_p
     good, broken = "def handle(batch): ...\n", "def handle(batch:\n"
     file.write_text(good)
     refused, undone = watched(file, good, broken, good, good)
-    assert refused.startswith("the handler before it stays: ")
-    assert undone == f"{file}:handle is again what runs"
+    assert refused.startswith("the previous handler stays: ")
+    assert undone == f"{file}:handle runs again"
 
 
 def test_a_watch_says_so_of_each_undoing(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_watch_says_so_of_each_undoing(tmp_path: Path) -> None:
     good, broken = "def handle(batch): ...\n", "def handle(batch:\n"
     file.write_text(good)
     said = watched(file, good, broken, good, broken, good)
-    assert [line.startswith("the handler before it stays: ") for line in said] == [True, False, True, False]
+    assert [line.startswith("the previous handler stays: ") for line in said] == [True, False, True, False]
 
 
 def test_a_watch_says_nothing_of_a_file_that_never_was_another(tmp_path: Path) -> None:
