@@ -1,10 +1,12 @@
-"""What people type: which queues a command is about, seqs, times and durations."""
+"""The options and arguments that several commands have, and how what people type is read."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,19 +16,68 @@ from stream_sort.model.durations import seconds_in, seconds_of
 from stream_sort.model.message import check_queue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 SEQS = re.compile(r"(-?[0-9]{1,20})(?:(?:-|\.\.)(-?[0-9]{1,20}))?")
 
-Queues = Annotated[list[str] | None, typer.Argument(metavar="QUEUE", help="The queues that are meant.")]
-Match = Annotated[str | None, typer.Option("--match", metavar="PATTERN", help="Queues by a pattern, such as 'ada-*'.")]
+Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.", show_default=False)]
+Seq = Annotated[int, typer.Argument(metavar="SEQ", help="The place of the message in it.", show_default=False)]
+Queues = Annotated[list[str] | None, typer.Argument(metavar="QUEUE", help="The queues.")]
+Match = Annotated[str | None, typer.Option("--match", metavar="PATTERN", help="Queues by a pattern: 'ada-*'.")]
 Everything = Annotated[bool, typer.Option("--all", help="All queues.")]
+NoConsumers = Annotated[bool, typer.Option("--no-consumers", help="No control table: nobody consumes these queues.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def option(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    """Return an option that a decorator adds to commands."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+NAMED = inspect.Parameter("queues", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=Queues)
+MATCHED, ALL = option("match", Match), option("everything", Everything, default=False)
+
+
+def with_options(
+    run: Callable[..., None],
+    command: Callable[..., None],
+    instead: Mapping[str, Sequence[inspect.Parameter]],
+    beside: Iterable[inspect.Parameter] = (),
+) -> Callable[..., None]:
+    """Give `run` the options of a command: some in place of its parameters of these names, some beside them."""
+    own = inspect.signature(command, eval_str=True)
+    kept = [one for name, parameter in own.parameters.items() for one in instead.get(name, (parameter,))]
+    parameters = [*kept, *beside]
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def changes_queues(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command name the queues that it changes, one way or the other; it gets them as `choice`."""
+
+    @wraps(command)
+    def run(connection: Any, *, queues: Any, match: Any, everything: Any, **given: Any) -> None:
+        command(connection, queues_to_change(queues, match, everything=everything), **given)
+
+    return with_options(run, command, {"choice": (NAMED, MATCHED, ALL)})
+
+
+def shows_queues(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command name the queues that it shows, else all; it gets them as `choice`."""
+
+    @wraps(command)
+    def run(connection: Any, *, queues: Any, match: Any, **given: Any) -> None:
+        command(connection, queues_to_show(queues, match), **given)
+
+    return with_options(run, command, {"choice": (NAMED, MATCHED)})
 
 
 def queues_to_change(queues: Sequence[str] | None, match: str | None, *, everything: bool) -> Choice:
     """Return the queues that a command is to change: named, by a pattern, or all; exactly one of the three."""
     if bool(queues) + (match is not None) + everything != 1:
-        raise InvalidInput("which queues? Name them, or give --match PATTERN, or --all; one of the three")
+        raise InvalidInput("which queues? Give names, --match PATTERN or --all: one of the three")
     return Choice(tuple(dict.fromkeys(map(check_queue, queues or ()))), match)
 
 
@@ -39,7 +90,7 @@ def seqs_of(text: str) -> range:
     """Return the seqs of an argument, such as 7 or 2-5; InvalidInput if it is none."""
     match = SEQS.fullmatch(text)
     if match is None:
-        raise InvalidInput(f"{text!r} is no seq; give one, such as 7, or a range, such as 2-5")
+        raise InvalidInput(f"{text!r} is not a seq; give one, such as 7, or a range, such as 2-5")
     first, last = int(match[1]), int(match[2] or match[1])
     if last < first:
         raise InvalidInput(f"{text!r} ends before it begins")
@@ -53,9 +104,9 @@ def timestamp_of(text: str) -> float:
         if told.tzinfo is not None:
             return told.timestamp()
     except (ValueError, OverflowError):
-        problem = f"{shown(text)} is no time; write one as 2026-11-01T12:00Z or 2026-11-01T12:00+01:00"
+        problem = f"{shown(text)} is not a time; write it as 2026-11-01T12:00Z or 2026-11-01T12:00+01:00"
         if seconds_in(text):
-            problem += f"; for so long ago: --by-duration {text}"
+            problem += f"; for a time span: --by-duration {text}"
         raise InvalidInput(problem) from None
     whole = told.isoformat(timespec="auto" if told.second or told.microsecond else "minutes")
     raise InvalidInput(f"{shown(text)} has no time zone; write it as {whole}Z for UTC, or with an offset as +01:00")

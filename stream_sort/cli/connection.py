@@ -5,7 +5,6 @@ Loads nothing of AWS before a command asks for it.
 
 from __future__ import annotations
 
-import inspect
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, wraps
@@ -15,6 +14,7 @@ import typer
 
 from stream_sort.aws.accounts import AwsPlace, find_stack, local_hint
 from stream_sort.aws.stacks import OUTPUTS, Stack
+from stream_sort.cli.arguments import option, with_options
 from stream_sort.cli.output import plain_errors, shell_word
 from stream_sort.errors import CursorLost, InvalidInput, QueueNotFound, SettingsError, StreamSortError
 from stream_sort.local.report import refuse_dead_stack
@@ -22,6 +22,7 @@ from stream_sort.program import program
 from stream_sort.settings import PREFIX, Settings, variables
 
 if TYPE_CHECKING:
+    import inspect
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stream_sort.insight.sources import Sources
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 DEFAULT_CONSUMER = "process"
 NO_CONTROL = "no control table is named; give --control-table or --stack"
-
-NoConsumers = Annotated[
-    bool, typer.Option("--no-consumers", help="There is no control table: nobody consumes these queues.")
-]
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ class Connection:
         """Return an output of the stack, such as ProcessFunction; SettingsError if no stack is known."""
         value = self.stack.outputs.get(name)
         if value is None:
-            raise SettingsError(f"the name of {name} is not known; give --stack NAME, whose output it is")
+            raise SettingsError(f"the name of {name} is not known; give --stack NAME, which has it as an output")
         return value
 
     def command(self, *words: str, options: Sequence[str] = ()) -> str:
@@ -211,49 +208,35 @@ def _flags(shared: Mapping[str, str | None]) -> tuple[str, ...]:
     return tuple(word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value))
 
 
-def _option(help_: str, *, variable: bool = False, metavar: str = "NAME") -> Callable[[str], inspect.Parameter]:
-    def parameter(name: str) -> inspect.Parameter:
-        option = typer.Option(
-            help=help_,
-            envvar=f"{PREFIX}{name.upper()}" if variable else None,
-            metavar=metavar,
-            rich_help_panel="Where to look",
-        )
-        return inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
-        )
-
-    return parameter
+def _place(name: str, help_: str, *, variable: bool = False, metavar: str = "NAME") -> inspect.Parameter:
+    envvar = f"{PREFIX}{name.upper()}" if variable else None
+    found = typer.Option(help=help_, envvar=envvar, metavar=metavar, rich_help_panel="Where to look")
+    return option(name, Annotated[str | None, found])
 
 
-SHARED = {
-    "stack": _option("The CloudFormation stack whose tables are meant."),
-    "items_table": _option("The items table.", variable=True),
-    "cursor_table": _option("The cursor table.", variable=True),
-    "control_table": _option("The control table.", variable=True),
-    "queue_key": _option("The field that names a message's queue.", variable=True),
-    "seq_key": _option("The field that holds its place.", variable=True),
-    "consumer": _option("The consumer that is meant.", variable=True),
-    "profile": _option("The AWS profile."),
-    "region": _option("The AWS region."),
-    "endpoint_url": _option("Where AWS is, if elsewhere.", metavar="URL"),
-}
+SHARED = (
+    _place("stack", "The CloudFormation stack whose tables to use."),
+    _place("items_table", "The items table.", variable=True),
+    _place("cursor_table", "The cursor table.", variable=True),
+    _place("control_table", "The control table.", variable=True),
+    _place("queue_key", "The field that names a message's queue.", variable=True),
+    _place("seq_key", "The field that holds a message's seq.", variable=True),
+    _place("consumer", "The consumer.", variable=True),
+    _place("profile", "The AWS profile."),
+    _place("region", "The AWS region."),
+    _place("endpoint_url", "Another endpoint of AWS.", metavar="URL"),
+)
 
 
 def connected(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the shared options; it is called with what they come to, as `connection`. Errors are one line."""
-    own = inspect.signature(command, eval_str=True)
-    kept = [parameter for parameter in own.parameters.values() if parameter.name != "connection"]
 
     @wraps(command)
     def run(**given: Any) -> None:
-        shared = {name: given.pop(name) for name in SHARED}
+        shared = {one.name: given.pop(one.name) for one in SHARED}
         with plain_errors(), closing(connect(**shared)) as found:
             connection = replace(found, flags=_flags(shared))
             with leading_here(connection), _naming_queues_alike(connection):
                 command(connection, **given)
 
-    parameters = [*kept, *(make(name) for name, make in SHARED.items())]
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+    return with_options(run, command, {"connection": ()}, SHARED)

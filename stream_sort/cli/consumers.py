@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.arguments import Everything, Match, Queues, duration_of, queues_to_change, timestamp_of
-from stream_sort.cli.connection import Connection, NoConsumers, connected
-from stream_sort.cli.failed_messages import Queue, check_no_consumers
-from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, print_error, print_json, say, tell
+from stream_sort.cli.arguments import Json, NoConsumers, Queue, Yes, changes_queues, duration_of, timestamp_of
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.failed_messages import check_no_consumers
+from stream_sort.cli.output import FAILED, Styled, answer, confirm, print_error, print_json, say, tell
 from stream_sort.cli.tables import show_table, tabled
+from stream_sort.consume.resetter import ACTIVE
 from stream_sort.errors import ConsumerActive, ConsumerNotFound, InvalidInput, shown
 from stream_sort.insight.consumers import summary_of
 from stream_sort.insight.rows import Choice, chosen_queues, cursor_rows, require_known
@@ -23,21 +24,13 @@ if TYPE_CHECKING:
 
 consumers = typer.Typer(help="Who reads the queues, and how far each is.", no_args_is_help=True)
 
-To = Annotated[
-    str | None, typer.Option("--to", metavar="earliest|latest|SEQ", help="Where to go on; SEQ is the next to come.")
-]
-By = Annotated[int | None, typer.Option("--by", metavar="N", help="So many messages on, or back: --by -10.")]
-ToTime = Annotated[
-    str | None,
-    typer.Option("--to-time", metavar="TIME", help="What arrived since then: 2026-11-01T12:00Z, with a time zone."),
-]
-ByDuration = Annotated[
-    str | None,
-    typer.Option("--by-duration", metavar="DURATION", help="What arrived in so long: 30s, 5m, 1h, 7d, 1d12h."),
-]
-Retired = Annotated[bool, typer.Option("--retired", help="Those that were retired, too.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
-Force = Annotated[bool, typer.Option("--force", help="Even while the consumer is at work.")]
+To = Annotated[str | None, typer.Option("--to", metavar="earliest|latest|SEQ", help="Where to go on; SEQ comes next.")]
+By = Annotated[int | None, typer.Option("--by", metavar="N", help="Move by so many messages; --by -10 goes back.")]
+ToTime = Annotated[str | None, typer.Option("--to-time", metavar="TIME", help="Go on at a time: 2026-11-01T12:00Z.")]
+ByDuration = Annotated[str | None, typer.Option("--by-duration", metavar="DURATION", help="Go back in time: 5m, 7d.")]
+Retired = Annotated[bool, typer.Option("--retired", help="List retired consumers, too.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+Force = Annotated[bool, typer.Option("--force", help="Reset even while the consumer is at work.")]
 
 
 @consumers.command("list")
@@ -73,12 +66,11 @@ def list_consumers(connection: Connection, *, retired: Retired = False, as_json:
 @consumers.command()
 @connected
 @tabled
+@changes_queues
 def reset(  # noqa: PLR0913  # each is an option
     connection: Connection,
-    queues: Queues = None,
+    choice: Choice,
     *,
-    match: Match = None,
-    everything: Everything = False,
     to: To = None,
     by: By = None,
     to_time: ToTime = None,
@@ -97,11 +89,11 @@ def reset(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort consumers reset ada --consumer billing --to earliest --dry-run
     """
-    check_no_consumers(connection, queues or ())
+    check_no_consumers(connection, choice.queues)
     if [to, by, to_time, by_duration].count(None) != 3:  # noqa: PLR2004  # all but one
         raise InvalidInput("give one of --to earliest|latest|SEQ, --by N, --to-time TIME and --by-duration DURATION")
     time = _time(connection, to_time, by_duration)
-    names = _names(connection, queues_to_change(queues, match, everything=everything))
+    names = None if choice.is_all else list(chosen_queues(connection.sources, choice))
     consumer = connection.consumer()
     done = consumer.reset(to, by=by, to_time=time, queues=names, dry_run=True)
     if done and dry_run:
@@ -109,8 +101,6 @@ def reset(  # noqa: PLR0913  # each is an option
     elif done:
         active = [one.queue for one in done if one.active]
         if active and not force:
-            from stream_sort.consume.resetter import ACTIVE  # noqa: PLC0415  # as all imports of commands
-
             raise ConsumerActive(consumer.name, active[0], others=len(active) - 1, seconds=ACTIVE)
         confirm(_plan(consumer.name, done), yes)
         done = consumer.reset(to, by=by, to_time=time, queues=[one.queue for one in done], force=force)
@@ -146,10 +136,7 @@ def retire(
     lags = f"it lags by {counted(there.lag, 'message')} in {counted(there.behind, 'queue')}" if there.lag else "no lag"
     confirm(f"Retire consumer {name} ({lags}): nothing waits for it any more.", yes)
     connection.consumer(name).retire()
-    if as_json:
-        print_json({"retired": name})
-    else:
-        say(f"retired: {name}")
+    answer({"retired": name}, f"retired: {name}", as_json=as_json)
 
 
 @connected
@@ -173,10 +160,8 @@ def trim(  # noqa: PLR0913  # each is an option
     position = connection.sorter.position(queue)
     confirm(f"Delete the messages of queue {queue} through seq {through}, for good; it stands at {position}.", yes)
     deleted = connection.sorter.trim(queue, through, control_table=control)
-    if as_json:
-        print_json({"queue": queue, "through": through, "deleted": deleted})
-    else:
-        say(f"queue {queue}: {counted(deleted, 'message')} deleted")
+    facts = {"queue": queue, "through": through, "deleted": deleted}
+    answer(facts, f"queue {queue}: {counted(deleted, 'message')} deleted", as_json=as_json)
 
 
 def _cells(one: ConsumerSummary) -> tuple[str | int | Styled, ...]:
@@ -194,19 +179,13 @@ def _time(connection: Connection, to_time: str | None, by_duration: str | None) 
     now = connection.sorter.clock()
     if by_duration is not None:
         if not (seconds := duration_of(by_duration, "--by-duration")):
-            raise InvalidInput(f"--by-duration {shown(by_duration)} is no time at all; give a duration above 0")
+            raise InvalidInput(f"--by-duration {shown(by_duration)} is too short; give a duration above 0")
         return max(0.0, now - seconds)
     if to_time is None:
         return None
     if (time := timestamp_of(to_time)) > now:
-        raise InvalidInput(f"{shown(to_time)} lies ahead; for all that is to come: --to latest")
+        raise InvalidInput(f"{shown(to_time)} is in the future; for new messages only: --to latest")
     return max(0.0, time)
-
-
-def _names(connection: Connection, choice: Choice) -> list[str] | None:
-    if choice.is_all:
-        return None
-    return list(chosen_queues(connection.sources, choice))
 
 
 def _out_of_reach(connection: Connection, names: list[str] | None, to: str | None) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003  # typer reads it
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.arguments import amount_in
-from stream_sort.cli.output import Json, plain_errors, print_json, say
+from stream_sort.cli.arguments import Json, amount_in
+from stream_sort.cli.output import plain_errors, print_json, say
 from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import InvalidInput, shown
 from stream_sort.insight.costing.model import Load, monthly
@@ -51,18 +51,16 @@ def cost(  # noqa: PLR0913  # each is an option
     size: Annotated[int, typer.Option(metavar="BYTES", help="A message: its field names and values.")] = 300,
     queues_a_batch: Annotated[int, typer.Option(metavar="N", help="Queues that one batch touches.")] = 1,
     queues: Annotated[int, typer.Option(metavar="N", help="Queues in all.")] = 100,
-    shuffled: Annotated[int, typer.Option(metavar="N", help="So many of a queue come mixed up; 1 is in order.")] = 1,
+    shuffled: Annotated[int, typer.Option(metavar="N", help="How many of a queue are mixed up; 1 is in order.")] = 1,
     consumers: Annotated[int, typer.Option(metavar="N", help="Who reads all queues.")] = 1,
     batch_size: Annotated[int, typer.Option(metavar="N", help="Messages a consumer gets at once.")] = 100,
     sweep_minutes: Annotated[str, typer.Option(metavar="N", help="Minutes between two sweeps, or 5m, 1h.")] = "1",
     keep_days: Annotated[str, typer.Option(metavar="DAYS", help="Days until messages are trimmed, or 36h, 7d.")] = "30",
     source: Annotated[MessageSource, typer.Option(help="Where messages come from.")] = MessageSource.SQS,
-    sink: Annotated[Sink, typer.Option(help="Where process hands them; none is a handler of yours.")] = Sink.SQS_FIFO,
+    sink: Annotated[Sink, typer.Option(help="Where process puts them; none is your own handler.")] = Sink.SQS_FIFO,
     memory: Annotated[int, typer.Option(metavar="MB", help="Memory of each function.")] = 512,
     request_ms: Annotated[str, typer.Option(metavar="MS", help="Time of one request, with all around it.")] = "10",
-    price: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=USD", help="Another price; the last table names them all.")
-    ] = None,
+    price: Annotated[list[str] | None, typer.Option(metavar="NAME=USD", help="Another price; see the table.")] = None,
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help='Other prices, as JSON: {"NAME": USD}.')] = None,
     as_json: Json = False,
 ) -> None:
@@ -89,7 +87,7 @@ def amount_of(text: str) -> float:
     """Return a number of messages, such as 10M; InvalidInput if it is none."""
     match = AMOUNT.fullmatch(text.strip())
     if match is None:
-        raise InvalidInput(f"{shown(text)} is no number of messages; give one such as 250000, 1.5k, 10M or 2e6")
+        raise InvalidInput(f"{shown(text)} is not a number of messages; give one such as 250000, 1.5k, 10M or 2e6")
     digits, power, scale = match.groups(default="")
     amount = float(digits.replace(",", "").replace("_", "")) * 10.0 ** int(power or 0) * SCALES[scale.lower()]
     if amount and not 1 <= amount <= MOST:

@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.connection import Connection, NoConsumers, connected
-from stream_sort.cli.failed_messages import Queue  # noqa: TC001  # typer reads annotations when it runs
-from stream_sort.cli.output import Json, Yes, confirm, print_json, say
+from stream_sort.cli.arguments import Json, NoConsumers, Queue, Yes
+from stream_sort.cli.connection import Connection, connected
+from stream_sort.cli.output import answer, confirm
 
 if TYPE_CHECKING:
     from stream_sort.upkeep.recoverer import Recovery
 
 FirstSeq = Annotated[int, typer.Option("--first-seq", metavar="SEQ", help="The first there will be.")]
-Position = Annotated[
-    int | None, typer.Option("--position", metavar="SEQ", help="How far it was released, if no consumer tells.")
-]
+Position = Annotated[int | None, typer.Option("--position", metavar="SEQ", help="Where it was, if no consumer knows.")]
 
 
 @connected
@@ -31,10 +29,9 @@ def open_queue(
     """
     confirm(f"{queue}: start at seq {first_seq}; messages for lower seqs are refused from then on", yes)
     done = connection.sorter.open(queue, first_seq=first_seq)
-    if as_json:
-        print_json({"queue": queue, "first_seq": first_seq, "released": len(done), "position": done.new})
-    else:
-        say(f"{queue}: starts at seq {first_seq}; {len(done):,} released, position {done.new}")
+    facts = {"queue": queue, "first_seq": first_seq, "released": len(done), "position": done.new}
+    text = f"{queue}: starts at seq {first_seq}; {len(done):,} released, position {done.new}"
+    answer(facts, text, as_json=as_json)
 
 
 @connected
@@ -59,10 +56,8 @@ def recover(  # noqa: PLR0913  # each is an option
     planned = sorter.recover(queue, control_table=control, position=position, dry_run=True)
     confirm(_plan(connection, planned), yes)
     done = sorter.recover(queue, control_table=control, position=position)
-    if as_json:
-        print_json(done)
-    else:
-        say(f"{queue}: cursor row put back at {done.restored}; released through seq {done.position}")
+    text = f"{queue}: cursor row put back at {done.restored}; released through seq {done.position}"
+    answer(done, text, as_json=as_json)
 
 
 def _plan(connection: Connection, planned: Recovery) -> str:
@@ -71,4 +66,4 @@ def _plan(connection: Connection, planned: Recovery) -> str:
         told += f"; all through seq {planned.floor} counts as trimmed, and is refused if it comes"
     elif planned.first_seq != connection.settings.first_seq:
         told += f"; it starts at seq {planned.first_seq}, and what is lower is refused if it comes"
-    return f"{told}; its own gap policy is lost, and that of all holds until you set it again: {planned.policy}"
+    return f"{told}; its own gap policy is lost; until you set it again, the default applies: {planned.policy}"

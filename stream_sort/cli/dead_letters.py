@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stream_sort.cli.arguments import Json, Yes
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.output import FAILED, Json, Styled, Yes, confirm, json_line, print_json, say, tell
-from stream_sort.cli.refused import LOOK, Kept, every, named, sources_of
-from stream_sort.cli.tables import show_table, tabled
+from stream_sort.cli.output import FAILED, Styled, confirm, json_line, print_json, say, tell
+from stream_sort.cli.refused import LOOK, Kept, RefusedSource, every, named, sources_of
+from stream_sort.cli.refused_redrive import LEFT, Redrive, RefusedTry
+from stream_sort.cli.tables import show_rows, tabled
 from stream_sort.errors import InvalidInput
 from stream_sort.insight.checkup.resources import WORK, hidden_now
 from stream_sort.insight.wording import counted, moment, some_of
@@ -18,23 +20,17 @@ from stream_sort.insight.wording import counted, moment, some_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stream_sort.cli.refused import RefusedSource
-    from stream_sort.cli.refused_redrive import RefusedTry
-
-HELP = "What could not be stored, from whichever source. What a consumer gave up on: stream-sort dead."
-
-app = typer.Typer(help=HELP, no_args_is_help=True)
+app = typer.Typer(
+    help="What could not be stored, from any source. What a consumer gave up on: stream-sort dead.",
+    no_args_is_help=True,
+)
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="As `list` shows them.", show_default=False)]
 SomeIds = Annotated[list[str], typer.Argument(metavar="ID", help="As `list` shows them.", show_default=False)]
 QueueUrl = Annotated[
-    str | None,
-    typer.Option("--queue-url", metavar="URL", help="Only this SQS queue, such as one of your own."),
+    str | None, typer.Option("--queue-url", metavar="URL", help="Only this SQS queue, such as your own.")
 ]
-Bucket = Annotated[
-    str | None,
-    typer.Option("--bucket", metavar="NAME", help="Only this S3 bucket, such as one that no stack names any more."),
-]
+Bucket = Annotated[str | None, typer.Option("--bucket", metavar="NAME", help="Only this S3 bucket, even an old one.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many to show at most.")]
 
 
@@ -62,14 +58,10 @@ def list_refused(
         # Not the events: each may be of megabytes.
         found = [_facts(one, connection) for _, one in islice(every(sources, LOOK), limit + 1)]
     shown = found[:limit]
-    if as_json:
-        print_json(shown)
-    elif shown:
-        rows = [(one["id"], one["source"], moment(one["since"]), one["messages"], one["reason"]) for one in shown]
-        show_table(("id", "kept in", "since", "messages", "reason"), rows)
-    else:
-        say(f"nothing {'can be seen' if hidden else 'is kept'} in {_names(sources)}")
-    _tell_hidden(hidden)
+    rows = [(one["id"], one["source"], moment(one["since"]), one["messages"], one["reason"]) for one in shown]
+    nothing = f"nothing {'can be seen' if hidden else 'is kept'} in {_names(sources)}"
+    show_rows(shown, ("id", "kept in", "since", "messages", "reason"), rows, as_json=as_json, nothing=nothing)
+    _report_hidden(hidden)
     if len(found) > limit:
         tell(f"there are more than {limit:,}; --limit shows more of them")
 
@@ -93,7 +85,7 @@ def show(
     with sources_of(connection, queue_url, bucket) as sources:
         found = [one for _, one in _named(connection, sources, ids, LOOK)]
     if as_json:
-        print_json([_facts(one, connection) | {"content": _content(one), "body": one.body} for one in found])
+        print_json([_whole(one, connection) for one in found])
         return
     for one in found:
         told = _facts(one, connection)
@@ -130,8 +122,6 @@ def redrive(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort dead-letters redrive --all --stack orders --yes
     """
-    from stream_sort.cli.refused_redrive import Redrive  # noqa: PLC0415  # as all imports of commands
-
     if bool(ids) == everything:
         see = connection.command("dead-letters", "list")
         raise InvalidInput(f"which of them? Give their ids, as {see} shows them, or --all")
@@ -148,7 +138,8 @@ def redrive(  # noqa: PLR0913  # each is an option
         try:
             for some in redrive.try_all(found):
                 tried += some
-            _tidy(sources)
+            for source in sources:
+                source.tidy()
         except BaseException:
             # What was done is told, whatever ended it.
             if tried:
@@ -182,9 +173,10 @@ def discard(  # noqa: PLR0913  # each is an option
             tell(f"{one.id}: {_facts(one, connection)['reason']}")
         confirm(f"Delete {counted(len(found), 'dead letter')} for good.", yes)
         if as_json:
-            print_json([_facts(one, connection) | {"content": _content(one), "body": one.body} for _, one in found])
+            print_json([_whole(one, connection) for _, one in found])
         kept = [one.id for source, one in found if not _discarded(source, one, as_json=as_json)]
-        _tidy(sources)
+        for source in sources:
+            source.tidy()
     if kept:
         raise typer.Exit(FAILED)
 
@@ -208,7 +200,7 @@ def _named(
     try:
         yield from named(sources, ids, hide, connection.command("dead-letters", "list"))
     except InvalidInput:
-        _tell_hidden(hidden)
+        _report_hidden(hidden)
         raise
 
 
@@ -216,7 +208,7 @@ def _hidden(sources: Sequence[RefusedSource]) -> int:
     return sum(source.elsewhere() for source in sources)
 
 
-def _tell_hidden(count: int) -> None:
+def _report_hidden(count: int) -> None:
     if count:
         tell(hidden_now(count))
 
@@ -231,44 +223,34 @@ def _facts(one: Kept, connection: Connection) -> dict[str, Any]:
         "what": str(event.wrapping),
         "since": one.since,
         "messages": len(event.messages),
-        "reason": event.reason or problem or "not noted; the log of enqueue says why",
+        "reason": event.reason or problem or "not recorded; see the log of enqueue",
         "problem": problem,
         "place": event.place,
     }
 
 
-def _content(one: Kept) -> list[Any]:
-    return one.event.messages
+def _whole(one: Kept, connection: Connection) -> dict[str, Any]:
+    return _facts(one, connection) | {"content": one.event.messages, "body": one.body}
 
 
 def _names(sources: Sequence[RefusedSource]) -> str:
     return " and ".join(source.name for source in sources)
 
 
-def _tidy(sources: Sequence[RefusedSource]) -> None:
-    for source in sources:
-        source.tidy()
-
-
 def _show_tried(tried: list[RefusedTry], hidden: int, *, as_json: bool) -> None:
     """Show what came of it; exit code 1 if something is left."""
-    from stream_sort.cli.refused_redrive import LEFT  # noqa: PLC0415  # as all imports of commands
-
     if tried or as_json:
         _show(tried, as_json=as_json)
     else:
         say("nothing can be redriven now" if hidden else "there is nothing to redrive")
-    _tell_hidden(hidden)
+    _report_hidden(hidden)
     if any(one.outcome == LEFT for one in tried):
         raise typer.Exit(FAILED)
 
 
 def _show(tried: list[RefusedTry], *, as_json: bool) -> None:
-    if as_json:
-        print_json(tried)
-        return
     columns = ("id", "outcome", "messages", "accepted", "duplicates", "late", "error")
-    show_table(columns, map(_row, tried))
+    show_rows(tried, columns, map(_row, tried), as_json=as_json)
 
 
 def _row(one: RefusedTry) -> tuple[str | int | Styled, ...]:

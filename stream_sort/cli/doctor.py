@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stream_sort.cli.arguments import (
-    Match,  # typer reads it
+    Json,
+    Match,
     duration_of,
 )
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.output import FAILED, Json, console, print_json, visible
+from stream_sort.cli.output import FAILED, console, print_json, visible
 from stream_sort.errors import TableNotFound
+from stream_sort.insight.checkup.aws import Aws
+from stream_sort.insight.checkup.examination import CheckupTerms, Examined, examine
+from stream_sort.local.settlement import STACK
 from stream_sort.model.message import KeyNames
 
 if TYPE_CHECKING:
@@ -21,8 +25,6 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from stream_sort.insight.checkup.aws import Aws
-    from stream_sort.insight.checkup.examination import Examined
     from stream_sort.insight.checkup.finding import Checkup, Finding
 
 STYLES = {"OK": "green", "WARN": "yellow", "FAIL": "bold red", "not checked": "dim"}
@@ -36,10 +38,7 @@ def doctor(
     *,
     match: Match = None,
     old_gap: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION", help="How long a gap may be open, such as 1h; else as the stack's alarm has it."
-        ),
+        str | None, typer.Option(metavar="DURATION", help="How old a gap may get, such as 1h; by default as the alarm.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -50,8 +49,6 @@ def doctor(
 
     Example: stream-sort doctor --stack orders
     """
-    from stream_sort.insight.checkup.examination import CheckupTerms, examine  # noqa: PLC0415  # as all imports of commands
-
     wanted = None if old_gap is None else duration_of(old_gap, "--old-gap")
     usual = float(connection.stack.parameters.get("GapAgeAlarm") or USUAL_GAP_AGE)
     found = examine(examined_by(connection), CheckupTerms(match or "*", usual if wanted is None else wanted))
@@ -65,8 +62,7 @@ def doctor(
 
 def examined_by(connection: Connection) -> Examined:
     """Return what a connection leads to, for a checkup."""
-    from stream_sort.insight.checkup.examination import Examined  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.stores.dynamodb import tables  # noqa: PLC0415
+    from stream_sort.stores.dynamodb import tables  # noqa: PLC0415  # loads boto3
 
     settings = connection.settings
     names = tables.TableNames(
@@ -82,9 +78,7 @@ def examined_by(connection: Connection) -> Examined:
 
 def aws_of(connection: Connection) -> Aws:
     """Return the AWS of a connection, and what its stack says of itself."""
-    from stream_sort.aws.asking import AwsReader  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.insight.checkup.aws import Aws  # noqa: PLC0415
-    from stream_sort.local.settlement import STACK  # noqa: PLC0415
+    from stream_sort.aws.asking import AwsReader  # noqa: PLC0415  # loads boto3
 
     place, stack = connection.place, connection.stack
     reader, is_local = AwsReader(place), place.key is not None
@@ -102,7 +96,7 @@ def aws_of(connection: Connection) -> Aws:
 
 def _described(connection: Connection, table: str) -> Mapping[str, Any] | None:
     """Describe a table, None if there is none. Asked as a sorter asks, in whose words AWS is out of reach."""
-    from stream_sort.stores.dynamodb.calls import Calls  # noqa: PLC0415  # as all imports of commands
+    from stream_sort.stores.dynamodb.calls import Calls  # noqa: PLC0415  # loads boto3
 
     settings = connection.settings
     calls = Calls(connection.place.dynamodb(settings), settings.deadline)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from stream_sort.cli.output import FAILED, confirm, jsonable, print_json, say, tell
 from stream_sort.cli.redriver import Redriver, show_tries
-from stream_sort.cli.tables import show_table
+from stream_sort.cli.tables import show_rows
 from stream_sort.errors import (
     CheckpointConflict,
     ConsumerNotFound,
@@ -32,13 +32,6 @@ if TYPE_CHECKING:
 IN_HAND = "being tried now; it counts only if its process dies"
 Stuck = TypeVar("Stuck", Parked, DeadLetter)
 
-Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.", show_default=False)]
-Seq = Annotated[int, typer.Argument(metavar="SEQ", help="The place of the message in it.", show_default=False)]
-Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept with the message.", show_default=False)]
-Function = Annotated[
-    str | None, typer.Option("--function", metavar="NAME", help="The function with the handler, if not the stack's.")
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FailedMessages:
@@ -56,14 +49,11 @@ class FailedMessages:
         for queue in {*queues} - {one.queue for one in found}:
             check_no_consumers(self.connection, [queue])
             require_known(self.connection.sources, queue)
-        if self.as_json:
-            print_json([self.facts(one) for one in found])
-        elif found:
-            fate = "discarded because" if all(map(_reason, found)) else "next try"
-            now = self.connection.sorter.clock()
-            show_table(("queue", "seq", "attempts", "since", fate, "error"), (_row(one, now) for one in found))
-        else:
-            say(f"consumer {self.connection.consumer_name}: no {self.noun} found")
+        now = self.connection.sorter.clock()
+        columns = ("queue", "seq", "attempts", "since", _fate(found), "error")
+        nothing = f"consumer {self.connection.consumer_name}: no {self.noun} found"
+        facts = [self.facts(one) for one in found]
+        show_rows(facts, columns, [_row(one, now) for one in found], as_json=self.as_json, nothing=nothing)
 
     def redrive(self, found: Sequence[Parked | DeadLetter], function: str | None) -> None:
         """Ask, try them again, show what came of it."""
@@ -133,6 +123,10 @@ def check_no_consumers(connection: Connection, queues: Sequence[str]) -> None:
         except QueueNotFound:
             told = f"there is no queue {queue!r}, but a consumer of that name: did you mean --consumer {queue}?"
             raise InvalidInput(told) from None
+
+
+def _fate(found: Sequence[Parked | DeadLetter]) -> str:
+    return "discarded because" if all(map(_reason, found)) else "next try"
 
 
 def _row(one: Parked | DeadLetter, now: float) -> tuple[str | int, ...]:

@@ -43,26 +43,26 @@ COMMANDS = {
     "status": Deferred("status", "Show what every queue is doing, the worst first."),
     "doctor": Deferred("doctor", "Check a stack end to end, and say what to do."),
     "report": Deferred("report", "Write the state of all queues as one HTML page."),
-    "explain": Deferred("queues", "Say why a queue is where it is, and what would free it."),
+    "explain": Deferred("queues", "Explain why a queue waits, and what would unblock it."),
     "gaps": Deferred("queues", "List the missing seqs of a queue."),
     "skip": Deferred("queues", "Give up on missing seqs: what waits behind them is released."),
-    "withdraw": Deferred("withdrawals", "Take messages with a wrong seq out of their slots."),
+    "withdraw": Deferred("kept_aside", "Take messages with a wrong seq out of their slots."),
     "policy": Deferred("queues", "Show or set what happens to a gap that stays."),
     "nudge": Deferred("queues", "Wake the consumers of queues."),
     "advance": Deferred("queues", "Release what is stored and contiguous."),
-    "open": Deferred("cursor_rows", "Let a queue start elsewhere.", "open_queue"),
-    "recover": Deferred("cursor_rows", "Put back a lost cursor row."),
-    "parked": Deferred("parked", "Queues that a consumer cannot get past for now.", "app"),
-    "dead": Deferred("dead", "Messages that a consumer gave up on.", "app"),
-    "dead-letters": Deferred("dead_letters", "What could not be stored, from whichever source.", "app"),
-    "late": Deferred("late", "Messages that came after their seqs were skipped.", "app"),
-    "withdrawn": Deferred("withdrawals", "Messages that were taken out of their slots."),
+    "open": Deferred("cursor_rows", "Start a queue at another seq.", "open_queue"),
+    "recover": Deferred("cursor_rows", "Restore a lost cursor row."),
+    "parked": Deferred("stuck", "Queues on hold for a consumer, because a message failed."),
+    "dead": Deferred("stuck", "Messages that a consumer gave up on."),
+    "dead-letters": Deferred("dead_letters", "What could not be stored, from any source.", "app"),
+    "late": Deferred("kept_aside", "Messages that came after their seqs were skipped."),
+    "withdrawn": Deferred("kept_aside", "Messages that were taken out of their slots."),
     "consumers": Deferred("consumers", "Who reads the queues, and how far each is."),
     "trim": Deferred("consumers", "Delete old messages of a queue, for good."),
     "backfill": Deferred("replay", "Replay ordered ranges; resumable. Needs the extra spark."),
     "audit": Deferred("replay", "Prove that nothing is missing or doubled. Needs the extra spark."),
     "archive": Deferred("replay", "Write released history to Parquet. Needs the extra spark."),
-    "cost": Deferred("cost", "Say what a load will cost, before it comes."),
+    "cost": Deferred("cost", "Estimate what a load will cost."),
     "local": Deferred("local", "The whole app on this machine, on a local AWS.", "app"),
     "demo": Deferred("demo.command", "Watch shuffled messages come out in order, on a local AWS."),
 }
@@ -179,7 +179,7 @@ def note_command(ctx: Any, found: Any) -> Any:
 
 @contextmanager
 def _one_line(ctx: Any = None) -> Iterator[None]:
-    """Bad usage is one line, as every error, with what may have been meant; and exit code 2."""
+    """Make bad usage one line, as every error, with what may have been meant; and exit code 2."""
     try:
         yield
     except UsageError as error:

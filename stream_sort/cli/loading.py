@@ -8,9 +8,8 @@ from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from stream_sort.cli.message_file import ELEMENT, LINE, FileEntry, problem_of
+from stream_sort.cli.message_file import ELEMENT, LINE, FileEntry, RefusedEntry, Rejects, problem_of
 from stream_sort.cli.output import console, tell
-from stream_sort.cli.rejects import RefusedEntry, Rejects
 from stream_sort.errors import StoreUnavailable
 from stream_sort.insight.wording import NAMED, counted
 from stream_sort.model.outcomes import Status

@@ -7,20 +7,25 @@ import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from stream_sort.cli.output import Json, Yes, confirm, plain_errors, print_json, tell
+from stream_sort.cli import local_logs
+from stream_sort.cli.arguments import Json, Yes, duration_of
+from stream_sort.cli.output import confirm, plain_errors, print_json, tell
 from stream_sort.errors import InvalidInput, LocalStackFailed
 from stream_sort.formats.json_text import loads
-from stream_sort.local.report import how_it_is, local_command
-
-if TYPE_CHECKING:
-    from stream_sort.local.stack import LocalStack
+from stream_sort.local.parameters import plain_values
+from stream_sort.local.project import has_app, with_names_of
+from stream_sort.local.readable_logs import STEPS
+from stream_sort.local.record import StackRecord
+from stream_sort.local.report import describe, how_it_is, local_command, summary
+from stream_sort.local.stack import LocalStack, default_home
+from stream_sort.local.watch import watch_handler, watched_file
 
 STOPPED = "Stopped by Ctrl-C."
-START_STOPPED = "Stopped by Ctrl-C; what was started is gone again."
+START_STOPPED = "Stopped by Ctrl-C; what was started was removed."
 WATCH_STOPPED = "Stopped by Ctrl-C; the local stack stays up."
 CHANGE_STOPPED = "Stopped by Ctrl-C; the local stack stays up, with all that is stored, and may be changed in part."
 
@@ -28,7 +33,7 @@ app = typer.Typer(help="The whole app on this machine: a local AWS, the template
 
 Home = Annotated[
     Path | None,
-    typer.Option(help="The folder of the local stack. Default: .stream-sort in the checkout, or else in your home."),
+    typer.Option(help="The folder of the local stack. Default: .stream-sort in the checkout, or in your home."),
 ]
 Step = Annotated[str, typer.Argument(metavar="FUNCTION", help="enqueue, advance, process or sweep.")]
 
@@ -36,23 +41,20 @@ Step = Annotated[str, typer.Argument(metavar="FUNCTION", help="enqueue, advance,
 @app.command()
 def up(  # noqa: PLR0913  # each is an option
     *,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Where to listen; else a free port.")] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port to listen on, else a free one.")] = None,
     handler: Annotated[str | None, typer.Option(metavar="FILE:FUNCTION", help="Your own handler for process.")] = None,
     sink: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Where process puts messages, in place of a handler: log, sqs-fifo, kinesis, eventbridge, sns-fifo, "
-            "lambda.",
+            help="A sink for process, in place of a handler: log, sqs-fifo, kinesis, eventbridge, sns-fifo, lambda.",
         ),
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of template.yaml; NAME= is its default."),
     ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Stay, and swap your handler in whenever its file changes; Ctrl-C ends it.")
-    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Stay, and swap in your handler's changes.")] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -64,8 +66,6 @@ def up(  # noqa: PLR0913  # each is an option
     Example: stream-sort local up --set MaxAttempts=3
     """
     with plain_errors(STOPPED):
-        from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
-
         stopped = START_STOPPED if LocalStack.find(home) is None else CHANGE_STOPPED
         if watch and handler is None and (sink is not None or _has_no_handler(LocalStack.known(home))):
             raise InvalidInput("there is no handler to watch; name one: --handler FILE:FUNCTION")
@@ -89,8 +89,6 @@ def status(*, home: Home = None, as_json: Json = False) -> None:
     Example: stream-sort local status
     """
     with plain_errors(STOPPED):
-        from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
-
         if as_json and LocalStack.find(home) is None:
             stack = LocalStack.known(home)
             death = stack.death if stack else None
@@ -101,13 +99,11 @@ def status(*, home: Home = None, as_json: Json = False) -> None:
 
 @app.command()
 def logs(  # noqa: PLR0913  # each is an option
-    function: Annotated[str, typer.Argument(metavar="[FUNCTION]", help="One function; else all of them.")] = "",
+    function: Annotated[str, typer.Argument(metavar="[FUNCTION]", help="One function; all by default.")] = "",
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
-    since: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Only what was written in the last 30s, 5m, 1h; else all.")
-    ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Show every line as it was written, metrics and all.")] = False,
+    since: Annotated[str | None, typer.Option(metavar="DURATION", help="Only lines of the last 30s, 5m, 1h.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Show every line as it was written, with metrics.")] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -118,11 +114,6 @@ def logs(  # noqa: PLR0913  # each is an option
     Example: stream-sort local logs enqueue
     """
     with plain_errors():
-        from stream_sort.cli import local_logs  # noqa: PLC0415  # as all imports of commands
-        from stream_sort.cli.arguments import duration_of  # noqa: PLC0415
-        from stream_sort.local.readable_logs import STEPS  # noqa: PLC0415
-        from stream_sort.local.stack import LocalStack  # noqa: PLC0415
-
         begin = 0 if since is None else int((time.time() - duration_of(since, "--since")) * 1_000)
         stack = LocalStack.known(home) or _running(home)
         show = local_logs.show_raw if raw else local_logs.show_readable
@@ -150,8 +141,6 @@ def invoke(
     """
     with plain_errors(STOPPED):
         del as_json
-        from stream_sort.local.project import with_names_of  # noqa: PLC0415  # as all imports of commands
-
         given = read_event(event)
         stack = _running(home)
         print_json(stack.invoke(function, with_names_of(stack.outputs, given)))
@@ -164,8 +153,6 @@ def down(*, home: Home = None, as_json: Json = False) -> None:
     Example: stream-sort local down
     """
     with plain_errors(STOPPED):
-        from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
-
         was_there = LocalStack.take_down(home)
         tell("down; nothing is left" if was_there else "there is no local stack")
         if as_json:
@@ -179,9 +166,6 @@ def reset(*, home: Home = None, yes: Yes = False, as_json: Json = False) -> None
     Example: stream-sort local reset --yes
     """
     with plain_errors(STOPPED):
-        from stream_sort.local.record import StackRecord  # noqa: PLC0415  # as all imports of commands
-        from stream_sort.local.stack import LocalStack, default_home  # noqa: PLC0415
-
         folder = home or default_home()
         if StackRecord.load(folder.absolute()) is not None:
             confirm(f"Throw away every message and all state of the local stack in {folder}, and deploy it anew.", yes)
@@ -190,9 +174,6 @@ def reset(*, home: Home = None, yes: Yes = False, as_json: Json = False) -> None
 
 
 def _running(home: Path | None) -> LocalStack:
-    from stream_sort.local.project import has_app  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.local.stack import LocalStack  # noqa: PLC0415
-
     stack = LocalStack.find(home)
     if stack is None and (known := LocalStack.known(home)) is not None:
         raise LocalStackFailed(how_it_is(known, home))
@@ -207,9 +188,6 @@ def _has_no_handler(stack: LocalStack | None) -> bool:
 
 
 def _watch(stack: LocalStack, home: Path | None) -> None:
-    from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.local.watch import watch_handler, watched_file  # noqa: PLC0415
-
     tell(f"watching {watched_file(stack).path}; Ctrl-C ends that, and leaves the stack up")
     try:
         watch_handler(lambda: LocalStack.known(home), tell)
@@ -219,8 +197,6 @@ def _watch(stack: LocalStack, home: Path | None) -> None:
 
 
 def _print_stack(stack: LocalStack, home: Path | None, *, as_json: bool) -> None:
-    from stream_sort.local.report import describe, summary  # noqa: PLC0415  # as all imports of commands
-
     if as_json:
         print_json(describe(stack))
     else:
@@ -232,8 +208,6 @@ def _utc(seconds: float) -> str:
 
 
 def _parameters(settings: list[str]) -> dict[str, str]:
-    from stream_sort.local.parameters import plain_values  # noqa: PLC0415  # as all imports of commands
-
     pairs = [setting.partition("=") for setting in settings]
     for name, equals, _ in pairs:
         if not (name.isalnum() and equals):

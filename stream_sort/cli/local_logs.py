@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from stream_sort.cli.output import console, json_line, visible
+from stream_sort.local.readable_logs import LineKind, LogLine, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stream_sort.local.readable_logs import LogLine
     from stream_sort.local.stack import LocalStack
 
 POLL = 1.0
@@ -65,8 +65,6 @@ def show_raw(lines: list[LogLine]) -> None:
 def show_readable(lines: list[LogLine]) -> None:
     """Print a line an event: the user's own stand out, and errors."""
     from rich.text import Text  # noqa: PLC0415  # as all imports of commands
-
-    from stream_sort.local.readable_logs import LineKind, readable  # noqa: PLC0415
 
     styles = {LineKind.OWN: "bold", LineKind.ERROR: "bold red", LineKind.WARNING: "yellow", LineKind.NOTE: "dim"}
     out = console()

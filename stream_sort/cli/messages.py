@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path  # noqa: TC003  # typer reads it
+from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.arguments import duration_of
+from stream_sort.cli.arguments import Json, Queue, duration_of
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.output import FAILED, Json, json_line, print_json, say, tell
+from stream_sort.cli.loading import Loader, progress
+from stream_sort.cli.message_file import Rejects, entries, opened
+from stream_sort.cli.output import FAILED, json_line, print_json, say, tell
 from stream_sort.errors import InvalidInput, QueueNotFound, StreamSortError
+from stream_sort.insight.following import Follower
 from stream_sort.insight.rows import require_known
 from stream_sort.insight.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.cli.loading import Loader
     from stream_sort.insight.sources import Sources
     from stream_sort.model.records import Cursor
 
@@ -35,7 +37,7 @@ def put(
     file: Annotated[str, typer.Argument(metavar="FILE", help="JSON lines, or a JSON array; - for stdin.")],
     *,
     rejects: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where refused messages go; FILE.rejects if not given.")
+        Path | None, typer.Option(metavar="FILE", help="For refused messages; else FILE.rejects.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -47,10 +49,6 @@ def put(
 
     Example: stream-sort put messages.jsonl
     """
-    from stream_sort.cli.loading import Loader, progress  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.cli.message_file import entries, opened  # noqa: PLC0415
-    from stream_sort.cli.rejects import Rejects  # noqa: PLC0415
-
     kept = Rejects.of(file, rejects)
     loader = Loader(connection.sorter, kept)
     began = monotonic()
@@ -76,7 +74,7 @@ def put(
 @connected
 def read(
     connection: Connection,
-    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")],
+    queue: Queue,
     *,
     after: Annotated[int | None, typer.Option(help="Begin after this seq.")] = None,
     through: Annotated[int | None, typer.Option(help="End with this seq; with the position if not given.")] = None,
@@ -109,8 +107,6 @@ def tail(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort tail ada bob --since earliest --once
     """
-    from stream_sort.insight.following import Follower  # noqa: PLC0415  # as all imports of commands
-
     _ = as_json
     names = tuple(dict.fromkeys(queues or ()))
     begin, pause = _beginning(since), duration_of(every, "--every", least=SHORTEST_PAUSE)
@@ -149,7 +145,7 @@ def _expect(sources: Sources, queue: str, *, once: bool) -> None:
 
 
 def _beginning(since: str) -> Callable[[Cursor, bool], int]:
-    """After which seq a queue is shown; of one that begins while we look, nothing is left out."""
+    """Return after which seq a queue is shown; of one that begins while we look, nothing is left out."""
     if since == EARLIEST:
         return lambda row, _: row.start
     if since == LATEST:

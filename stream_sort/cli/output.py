@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -20,6 +22,7 @@ from stream_sort.model.policy import GapPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from rich.console import Console
 
@@ -32,9 +35,6 @@ ANY_WIDTH = 100_000
 WIDE: ContextVar[bool] = ContextVar("wide", default=False)
 visible = terminal_text.visible
 shell_word = terminal_text.shell_word
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 class Styled(NamedTuple):
@@ -59,7 +59,7 @@ def print_json(value: Any) -> None:
 
 
 def jsonable(value: Any) -> Any:
-    """Values of ours as JSON has them: a range as {"from", "through"}, a dataclass as its fields."""
+    """Return values of ours as JSON has them: a range as {"from", "through"}, a dataclass as its fields."""
     match value:
         case GapPolicy():
             return str(value)
@@ -77,6 +77,15 @@ def jsonable(value: Any) -> Any:
 def say(text: str) -> None:
     """Print one line of what was asked for."""
     typer.echo(visible(text))
+
+
+def answer(facts: Any, *lines: str, as_json: bool) -> None:
+    """Print what was asked for: as JSON, for programs, or in so many lines."""
+    if as_json:
+        print_json(facts)
+        return
+    for line in lines:
+        say(line)
 
 
 def tell(text: str) -> None:
@@ -139,6 +148,29 @@ def plain_errors(interrupted: str = "") -> Iterator[None]:
         raise typer.Exit(FAILED) from None
 
 
+@contextmanager
+def interrupted_later() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end of the block if Ctrl-C came within it. A second Ctrl-C raises at once."""
+    if current_thread() is not main_thread() or not callable(signal.getsignal(signal.SIGINT)):
+        # Python handles signals there only; and who ignores Ctrl-C is to ignore it on.
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if came:
+            signal.default_int_handler(number, frame)
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
 def fail_to_write(error: OSError) -> None:
     """Print the one line of a file that cannot be used, or of output that nobody takes."""
     told = error.strerror or str(error)
@@ -150,7 +182,7 @@ def fail_to_write(error: OSError) -> None:
 
 
 def _silence_stdout() -> None:
-    """Or Python tries again at its end to write what nobody takes, and complains."""
+    """Silence stdout, or Python tries again at its end to write what nobody takes, and complains."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

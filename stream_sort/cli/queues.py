@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from stream_sort.cli.arguments import Everything, Match, Queues, queues_to_change, seqs_of
+from stream_sort.cli.arguments import Json, Queue, Yes, changes_queues, seqs_of
 from stream_sort.cli.connection import Connection, connected, leading_here
-from stream_sort.cli.output import FAILED, Json, Yes, confirm, jsonable, print_error, print_json, say, tell
-from stream_sort.cli.tables import show_table, tabled
+from stream_sort.cli.output import FAILED, answer, confirm, jsonable, print_error, print_json, say, tell
+from stream_sort.cli.tables import show_rows, tabled
 from stream_sort.errors import (
     InvalidInput,
     OtherKeys,
@@ -24,16 +24,14 @@ from stream_sort.insight.released import not_missing, released_by
 from stream_sort.insight.rows import Choice, cursor_rows, require_known
 from stream_sort.insight.wording import counted, named_seqs, some_of
 from stream_sort.model.gaps import length
-from stream_sort.model.policy import MOST_SKIPS
+from stream_sort.model.policy import MOST_SKIPS, GapPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.insight.rows import Choice
     from stream_sort.insight.sources import Sources
 
 
-Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 New = Annotated[bool, typer.Option("--new", help="Also a queue in which nothing is stored yet.")]
 
 
@@ -46,7 +44,7 @@ class QueueOutcome(NamedTuple):
 
 @connected
 def explain(connection: Connection, queue: Queue, *, as_json: Json = False) -> None:
-    """Say why a queue is where it is, and what would free it.
+    """Explain why a queue waits, and what would unblock it.
 
     Example: stream-sort explain ada
     """
@@ -71,12 +69,9 @@ def gaps(connection: Connection, queue: Queue, *, as_json: Json = False) -> None
     Example: stream-sort gaps ada
     """
     found = connection.sorter.gaps(queue)
-    if as_json:
-        print_json({"queue": queue, "gaps": found})
-    elif found:
-        show_table(("from", "through", "missing"), ((gap.start, gap.stop - 1, gap.stop - gap.start) for gap in found))
-    else:
-        say("no gaps")
+    rows = [(gap.start, gap.stop - 1, gap.stop - gap.start) for gap in found]
+    facts = {"queue": queue, "gaps": found}
+    show_rows(facts, ("from", "through", "missing"), rows, as_json=as_json, nothing="no gaps")
 
 
 @connected
@@ -104,18 +99,15 @@ def skip(  # noqa: PLR0913  # each is an option
         take_out = connection.command("withdraw", queue, "SEQ")
         raise InvalidInput(
             f"{count:,} seqs are more than {MOST_SKIPS:,}. If a seq behind them is a mistake, such as a time, take "
-            f"that message out: {take_out}. Else skip them in parts"
+            f"that message out: {take_out}. Otherwise skip them in parts"
         )
     if not new:
         _require_begun(connection.sources, queue)
     confirm(_giving_up(connection, queue, wanted), yes)
     done = sorter.skip(queue, [seq for part in wanted for seq in part], reason)
     released = released_by(connection.sources.items, done)
-    if as_json:
-        print_json(jsonable(done) | {"messages": released.messages})
-    else:
-        skipped = counted(len(done.skipped), "seq")
-        say(f"{queue}: {skipped} skipped, {released}; position {done.old} -> {done.new}")
+    text = f"{queue}: {counted(len(done.skipped), 'seq')} skipped, {released}; position {done.old} -> {done.new}"
+    answer(jsonable(done) | {"messages": released.messages}, text, as_json=as_json)
     for kind in not_missing(connection.sources, done, wanted):
         tell(f"{queue}: not skipped: {kind}")
 
@@ -130,14 +122,13 @@ def _giving_up(connection: Connection, queue: str, wanted: list[range]) -> str:
 
 @connected
 @tabled
+@changes_queues
 def policy(  # noqa: PLR0913  # each is an option
     connection: Connection,
-    queues: Queues = None,
+    choice: Choice,
     *,
-    match: Match = None,
-    everything: Everything = False,
     to: Annotated[
-        str | None, typer.Option("--set", metavar="POLICY", help="wait, or 'skip after 1h': 30s, 5m, 1h, 7d.")
+        str | None, typer.Option("--set", metavar="POLICY", help="wait, or 'skip after 5m' (1h, 7d).")
     ] = None,
     new: New = False,
     yes: Yes = False,
@@ -147,10 +138,8 @@ def policy(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort policy ada --set "skip after 1h" --yes
     """
-    from stream_sort.model.policy import GapPolicy  # noqa: PLC0415  # as all imports of commands
-
     check = _any_name if new else require_known if to is None else _require_begun
-    names = _chosen(connection, queues_to_change(queues, match, everything=everything), check)
+    names = _chosen(connection, choice, check)
     wanted = None if to is None else GapPolicy.parse(to)
     if wanted is not None:
         confirm(f"{some_of(names)}: set the gap policy to: {wanted}", yes)
@@ -162,24 +151,14 @@ def policy(  # noqa: PLR0913  # each is an option
             print_error(str(damaged))
         else:
             told[name] = str(done)
-    if as_json:
-        print_json(told)
-    else:
-        show_table(("queue", "policy"), told.items())
+    show_rows(told, ("queue", "policy"), told.items(), as_json=as_json)
     if len(told) < len(names):
         raise typer.Exit(FAILED)
 
 
 @connected
-def nudge(  # noqa: PLR0913  # each is an option
-    connection: Connection,
-    queues: Queues = None,
-    *,
-    match: Match = None,
-    everything: Everything = False,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
+@changes_queues
+def nudge(connection: Connection, choice: Choice, *, yes: Yes = False, as_json: Json = False) -> None:
     """Wake the consumers of queues: touch their cursor rows, so that the stream carries them again.
 
     Example: stream-sort nudge ada --yes
@@ -190,21 +169,14 @@ def nudge(  # noqa: PLR0913  # each is an option
         connection.sorter.nudge(name)
         return QueueOutcome("nudged", {"nudged": True})
 
-    names = _chosen(connection, queues_to_change(queues, match, everything=everything))
+    names = _chosen(connection, choice)
     confirm(f"{some_of(names)}: touch the cursor row", yes)
     _each(names, touch, as_json=as_json)
 
 
 @connected
-def advance(  # noqa: PLR0913  # each is an option
-    connection: Connection,
-    queues: Queues = None,
-    *,
-    match: Match = None,
-    everything: Everything = False,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
+@changes_queues
+def advance(connection: Connection, choice: Choice, *, yes: Yes = False, as_json: Json = False) -> None:
     """Release what is stored and contiguous, should a writer have died before it did.
 
     Example: stream-sort advance ada --yes
@@ -217,7 +189,7 @@ def advance(  # noqa: PLR0913  # each is an option
         facts = {"released": len(done), "messages": released.messages, "position": done.new}
         return QueueOutcome(f"{released}; position {done.new}", facts)
 
-    names = _chosen(connection, queues_to_change(queues, match, everything=everything))
+    names = _chosen(connection, choice)
     confirm(f"{some_of(names)}: release what is contiguous", yes)
     _each(names, free, as_json=as_json)
 
@@ -247,7 +219,7 @@ def _each(names: list[str], act: Callable[[str], QueueOutcome], *, as_json: bool
 
 
 def _require_begun(sources: Sources, queue: str) -> None:
-    """As require_known, where a queue that has not begun can be meant: the error names the option that says so."""
+    """Require a queue that has begun; the error names the option for one that has not."""
     try:
         require_known(sources, queue)
     except QueueNotFound as unknown:
@@ -255,7 +227,7 @@ def _require_begun(sources: Sources, queue: str) -> None:
 
 
 def _any_name(sources: Sources, queue: str) -> None:
-    """No name is refused."""
+    """Refuse no name."""
 
 
 def _chosen(connection: Connection, choice: Choice, check: Callable[[Sources, str], None] = require_known) -> list[str]:

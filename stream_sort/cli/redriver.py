@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stream_sort.cli.output import FAILED, Styled, print_json
-from stream_sort.cli.tables import show_table
+from stream_sort.cli.output import FAILED, Styled
+from stream_sort.cli.tables import show_rows
 from stream_sort.errors import FunctionFailed, InvalidInput, shown
 from stream_sort.formats.json_text import loads
 from stream_sort.model.consumption import DeadLetter
@@ -128,11 +128,9 @@ class Redriver:
 
 def show_tries(tries: list[RedriveTry], *, as_json: bool) -> None:
     """Show the result of each; exit code 1 unless all was delivered, by whomever."""
-    if as_json:
-        print_json(tries)
-    else:
-        columns = ("queue", "seq", "outcome", "delivered", "error")
-        show_table(columns, ((one.queue, one.seq, _outcome(one), one.delivered, one.error) for one in tries))
+    columns = ("queue", "seq", "outcome", "delivered", "error")
+    rows = [(one.queue, one.seq, _outcome(one), one.delivered, one.error) for one in tries]
+    show_rows(tries, columns, rows, as_json=as_json)
     if any(one.outcome != DELIVERED for one in tries):
         raise typer.Exit(FAILED)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 from stream_sort.aws_lambda.parcels import RecordParcel
 from stream_sort.aws_lambda.refused_events import RefusedEvent, Wrapping, unwrap
-from stream_sort.cli.interrupts import interrupted_later
-from stream_sort.cli.output import tell
+from stream_sort.cli.output import interrupted_later, tell
 from stream_sort.errors import InvalidInput
 from stream_sort.formats.json_text import loads
 
@@ -45,32 +44,35 @@ class Kept:
     seen: bool = True
 
 
-class RefusedSource(Protocol):
+@dataclass
+class RefusedSource:
     """Something that keeps refused events."""
 
     name: str
 
     def kept(self, hide: int) -> Iterator[Kept]:
         """Go through what it keeps; each is hidden from others for so many seconds, or until the end."""
-
-    def elsewhere(self) -> int:
-        """Count roughly, before anything is looked at, what is hidden: by others, or by a command that was killed."""
+        raise NotImplementedError
 
     def delete(self, some: Iterable[Kept]) -> dict[str, str]:
         """Delete events for good. Return, by id, why one is still there."""
+        raise NotImplementedError
+
+    def elsewhere(self) -> int:
+        """Count roughly, before anything is looked at, what is hidden: by others, or by a command that was killed."""
+        return 0
 
     def tidy(self) -> None:
         """Delete what only speaks of events that are deleted."""
 
     def close(self) -> None:
-        """Show again what was hidden and not deleted. Never raises for AWS: what stays hidden is only told."""
+        """Show again what was hidden and not deleted. Never raises for AWS: what stays hidden is only reported."""
 
 
 @dataclass
-class QueueSource:
+class QueueSource(RefusedSource):
     """An SQS queue."""
 
-    name: str
     url: str
     client: Any
     keys: KeyNames
@@ -78,7 +80,7 @@ class QueueSource:
     hidden_for: int = LOOK
 
     def kept(self, hide: int) -> Iterator[Kept]:
-        """See Source. Where it takes longer than they can be hidden, what was seen comes again, perhaps first.
+        """See RefusedSource. Where it takes longer than they can be hidden, what was seen comes again, perhaps first.
 
         So it ends when as many came again, one after the other, as there are, or none comes.
         """
@@ -92,7 +94,7 @@ class QueueSource:
             yield from map(self._opened, fresh)
 
     def elsewhere(self) -> int:
-        """See Source. What cannot be counted is told, and counts as nothing."""
+        """See RefusedSource. What cannot be counted is told, and counts as nothing."""
         wanted = "ApproximateNumberOfMessagesNotVisible"
         try:
             answer = self.client.get_queue_attributes(QueueUrl=self.url, AttributeNames=[wanted])
@@ -102,7 +104,7 @@ class QueueSource:
         return int(answer.get("Attributes", {}).get(wanted, 0))
 
     def delete(self, some: Iterable[Kept]) -> dict[str, str]:
-        """See Source."""
+        """See RefusedSource."""
         kept: dict[str, str] = {}
         for page in _pages(list(some)):
             # The handle of the last receive, should it have come twice.
@@ -114,11 +116,8 @@ class QueueSource:
                     self.hidden.pop(one.id, None)
         return kept
 
-    def tidy(self) -> None:
-        """See Source."""
-
     def close(self) -> None:
-        """See Source."""
+        """See RefusedSource."""
         left: list[str] = []
         for page in _pages(list(self.hidden.items())):
             entries = [one | {"VisibilityTimeout": 0} for one in self._entries(dict(page))]
@@ -175,32 +174,27 @@ class QueueSource:
 
 
 @dataclass
-class BucketSource:
+class BucketSource(RefusedSource):
     """A bucket with an object for each batch, and the queue that has a note of each."""
 
-    name: str
     bucket: str
     client: Any
     keys: KeyNames
     notes: QueueSource | None = None
 
     def kept(self, hide: int) -> Iterator[Kept]:  # noqa: ARG002  # objects are not hidden: the same batch twice does no harm
-        """See Source."""
+        """See RefusedSource."""
         for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket):
             for one in page.get("Contents", ()):
                 if (found := self._found(one["Key"], one["LastModified"].timestamp())) is not None:
                     yield found
 
-    def elsewhere(self) -> int:
-        """See Source."""
-        return 0
-
     def delete(self, some: Iterable[Kept]) -> dict[str, str]:
-        """See Source."""
+        """See RefusedSource."""
         kept: dict[str, str] = {}
         for one in some:
             if not one.seen:
-                kept[one.id] = "it cannot be read, so nobody knows what would be lost"
+                kept[one.id] = "it cannot be read, so what would be lost is not known"
                 continue
             try:
                 self.client.delete_object(Bucket=self.bucket, Key=one.handle)
@@ -208,11 +202,8 @@ class BucketSource:
                 kept[one.id] = str(error)
         return kept
 
-    def close(self) -> None:
-        """See Source."""
-
     def tidy(self) -> None:
-        """See Source: notes of objects that are gone raise an alarm for what somebody has seen to."""
+        """See RefusedSource: notes of objects that are gone raise an alarm for what somebody has seen to."""
         if self.notes is None:
             return
         try:

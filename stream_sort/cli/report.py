@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from stream_sort.cli.arguments import Match  # noqa: TC001  # typer reads it
+from stream_sort.cli.arguments import (
+    Json,
+    Match,
+    duration_of,
+)
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.output import Json, print_json, say, tell
+from stream_sort.cli.output import print_json, say, tell
+from stream_sort.cli.page.elements import GENERATOR
+from stream_sort.cli.page.page import page_of, traffic_text
 from stream_sort.errors import InvalidInput
+from stream_sort.insight.report import Findings, ReportBounds, gather
 from stream_sort.insight.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from stream_sort.insight.report import Findings
 
 T = TypeVar("T")
 STDOUT = "-"
@@ -29,21 +34,17 @@ BEGINNING = 1_000
 def report(  # noqa: PLR0913  # each is an option
     connection: Connection,
     *,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to; - for stdout.")] = "report.html",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The file; - for stdout.")] = "report.html",
     match: Match = None,
     queues: Annotated[int, typer.Option(min=0, max=100, help="How many queues to look at closely, the worst.")] = 12,
     messages: Annotated[int, typer.Option(min=1, max=5_000, help="How many of the newest messages of each.")] = 200,
     rows: Annotated[int, typer.Option(min=1, help="How many queues to list, the worst.")] = 500,
     period: Annotated[
         str | None,
-        typer.Option(
-            metavar="DURATION", help="What to count: the last 30m, 6h or 7d. By default what recent messages fit."
-        ),
+        typer.Option(metavar="DURATION", help="What to count: 30m, 6h or 7d; else what recent messages span."),
     ] = None,
-    reads: Annotated[
-        int, typer.Option(min=1, max=100_000, help="How many reads to count it in, of 1,000 messages each, at most.")
-    ] = 500,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is no report.")] = False,
+    reads: Annotated[int, typer.Option(min=1, max=100_000, help="Most reads for counting; each has 1,000.")] = 500,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is not a report.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write the state of all queues as one HTML page: verdict, tables, arrival and release, gaps, lag.
@@ -53,10 +54,6 @@ def report(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort report -o report.html
     """
-    from stream_sort.cli.arguments import duration_of  # noqa: PLC0415  # as all imports of commands
-    from stream_sort.cli.page.page import page_of  # noqa: PLC0415
-    from stream_sort.insight.report import ReportBounds, gather  # noqa: PLC0415
-
     if out != STDOUT:
         _check_target(Path(out), force=force)
     elif as_json:
@@ -69,8 +66,6 @@ def report(  # noqa: PLR0913  # each is an option
 
 
 def _deliver(page: str, out: str, found: Findings, *, as_json: bool) -> None:
-    from stream_sort.cli.page.page import traffic_text  # noqa: PLC0415  # as all imports of commands
-
     if out == STDOUT:
         typer.echo(page.encode(), nl=False)
         tell(_summary(found))
@@ -112,7 +107,9 @@ def _check_target(path: Path, *, force: bool) -> None:
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {path.parent}; make it, or name another with -o")
     if path.is_file() and not force and not _is_ours(path):
-        raise InvalidInput(f"{path} is no report of ours; name another file with -o, or replace it with --force")
+        raise InvalidInput(
+            f"{path} is not a report of stream-sort; name another file with -o, or replace it with --force"
+        )
 
 
 def _put_page(path: Path, page: str) -> int:
@@ -138,8 +135,6 @@ def _put(path: Path, written: bytes) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    from stream_sort.cli.page.elements import GENERATOR  # noqa: PLC0415  # as all imports of commands
-
     def beginning() -> bytes:
         with path.open("rb") as file:
             return file.read(BEGINNING)

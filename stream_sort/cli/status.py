@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from stream_sort.cli.arguments import Match, Queues, duration_of, queues_to_show
+from stream_sort.cli.arguments import Json, duration_of, shows_queues
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.output import WIDE, Cell, Json, Styled, console, json_line, print_json, visible
+from stream_sort.cli.output import WIDE, Cell, Styled, console, json_line, print_json, visible
 from stream_sort.cli.tables import fitted, tabled
 from stream_sort.errors import InvalidInput
+from stream_sort.insight.overview import Overview, QueueLine, look
 from stream_sort.insight.rows import Choice, require_known
-from stream_sort.insight.wording import counted
+from stream_sort.insight.wording import age, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console, RenderableType
-
-    from stream_sort.insight.overview import Overview, QueueLine
 
 
 SHORTEST_PAUSE = 0.2
@@ -36,16 +35,14 @@ class Extras(NamedTuple):
 
 @connected
 @tabled
+@shows_queues
 def status(  # noqa: PLR0913  # each is an option
     connection: Connection,
-    queues: Queues = None,
+    choice: Choice,
     *,
-    match: Match = None,
     limit: Annotated[int, typer.Option(min=0, help="How many queues to show, the worst; 0 for all.")] = 40,
-    deep: Annotated[
-        bool, typer.Option("--deep", help="Ask the items table, too: highest seq, messages that wait. A read a queue.")
-    ] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Again and again, until Ctrl-C; with rates.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Read the items table, too. One read a queue.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Repeat until Ctrl-C, with rates.")] = False,
     every: Annotated[str, typer.Option(metavar="DURATION", help="How often, with --watch: 500ms, 5s, 1m.")] = "2s",
     as_json: Json = False,
 ) -> None:
@@ -58,7 +55,6 @@ def status(  # noqa: PLR0913  # each is an option
     Example: stream-sort status --match "app-*"
     """
     pause = duration_of(every, "--every", least=SHORTEST_PAUSE)
-    choice = queues_to_show(queues, match)
     for queue in choice.queues:
         require_known(connection.sources, queue)
     looks = _looks(connection, choice, deep=deep, every=pause if watch else None)
@@ -82,8 +78,6 @@ def status(  # noqa: PLR0913  # each is an option
 
 
 def _looks(connection: Connection, choice: Choice, *, deep: bool, every: float | None) -> Iterator[Overview]:
-    from stream_sort.insight.overview import look  # noqa: PLC0415  # as all imports of commands
-
     before: Overview | None = None
     while True:
         now = look(connection.sources, choice, deep=deep)
@@ -129,8 +123,6 @@ def _table(now: Overview, limit: int, screen: Console, *, deep: bool, summary_fi
 
 
 def _row(line: QueueLine, now: Overview, extras: Extras) -> list[Cell]:
-    from stream_sort.insight.wording import age  # noqa: PLC0415  # as all imports of commands
-
     style = "red" if line.parked or line.dead or line.error else "yellow" if line.waits else ""
     parked = ", ".join(f"{name} at {one.seq}" for name, one in line.parked.items())
     cells: list[Cell] = [Styled(line.queue, style), line.position]

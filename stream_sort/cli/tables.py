@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.output import WIDE, Styled, console, visible
+from stream_sort.cli.arguments import option, with_options
+from stream_sort.cli.output import WIDE, Styled, console, print_json, say, visible
 from stream_sort.formats.columns import PIPE_WIDTH, Column, fit
 
 if TYPE_CHECKING:
@@ -21,17 +21,13 @@ if TYPE_CHECKING:
 
 # What rich puts between two columns of such a table, and at both of its sides.
 BETWEEN, SIDES = 3, 2
-WIDE_OPTION = inspect.Parameter(
-    "wide",
-    inspect.Parameter.KEYWORD_ONLY,
-    default=False,
-    annotation=Annotated[bool, typer.Option("--wide", help="Cut nothing, however wide the table is.")],
+WIDE_OPTION = option(
+    "wide", Annotated[bool, typer.Option("--wide", help="Cut no column, however wide the table is.")], default=False
 )
 
 
 def tabled(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that prints a table the option --wide; its tables and its console then know of it."""
-    own = inspect.signature(command, eval_str=True)
 
     @wraps(command)
     def run(*connection: Any, wide: bool = False, **given: Any) -> None:
@@ -41,10 +37,20 @@ def tabled(command: Callable[..., None]) -> Callable[..., None]:
         finally:
             WIDE.reset(before)
 
-    parameters = [*own.parameters.values(), WIDE_OPTION]
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+    return with_options(run, command, {}, [WIDE_OPTION])
+
+
+def show_rows(
+    facts: Any, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, as_json: bool, nothing: str = ""
+) -> None:
+    """Print what was asked for: as JSON, for programs, or as a table; or that there is nothing."""
+    listed = list(rows)
+    if as_json:
+        print_json(facts)
+    elif listed or not nothing:
+        show_table(columns, listed)
+    else:
+        say(nothing)
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
@@ -72,7 +78,7 @@ def fitted(columns: Sequence[str], rows: Iterable[Sequence[Cell]], screen: Conso
     left_out = [column.title for column, width in zip(whole, widths, strict=True) if not width]
     if not left_out:
         return table
-    return Group(table, Text(f"not shown, for want of width: {', '.join(left_out)}; see --wide, or --json"))
+    return Group(table, Text(f"not shown, as the screen is too narrow: {', '.join(left_out)}; see --wide, or --json"))
 
 
 def _table(columns: Mapping[int, Column], rows: Sequence[Sequence[Cell]]) -> Table:

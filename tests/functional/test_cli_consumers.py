@@ -287,11 +287,11 @@ def test_a_reset_by_time_brings_back_what_arrived_since(desk: OperatorDesk, back
         ("--to-time", "2026-11-01", "has no time zone; write it as 2026-11-01T00:00Z"),
         ("--to-time", "2026-W44", "has no time zone; write it as 2026-10-26T00:00Z"),
         ("--to-time", "2026-11-01T12:00:01.5", "has no time zone; write it as 2026-11-01T12:00:01.500000Z"),
-        ("--to-time", "yesterday", "'yesterday' is no time; write one as 2026-11-01T12:00Z"),
-        ("--to-time", "9999-01-01T00:00Z", "'9999-01-01T00:00Z' lies ahead; for all that is to come: --to latest"),
+        ("--to-time", "yesterday", "'yesterday' is not a time; write it as 2026-11-01T12:00Z"),
+        ("--to-time", "9999-01-01T00:00Z", "'9999-01-01T00:00Z' is in the future; for new messages only: --to latest"),
         ("--by-duration", "2 fortnights", "is no duration; write one as 30s, 5m, 1h, 7d or 1d12h"),
         ("--by-duration", "", "is no duration"),
-        ("--by-duration", "0s", "is no time at all"),
+        ("--by-duration", "0s", "is too short"),
     ],
 )
 def test_what_is_no_time_is_told_in_one_line(desk: OperatorDesk, option: str, text: str, told: str) -> None:

@@ -75,9 +75,9 @@ def test_what_is_left_out_costs_nothing() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--messages", "ten"], "'ten' is no number of messages; give one such as 250000, 1.5k, 10M or 2e6"),
-        (["--messages", "-5"], "'-5' is no number of messages; give one such as 250000, 1.5k, 10M or 2e6"),
-        (["--messages", "nan"], "'nan' is no number of messages; give one such as 250000, 1.5k, 10M or 2e6"),
+        (["--messages", "ten"], "'ten' is not a number of messages; give one such as 250000, 1.5k, 10M or 2e6"),
+        (["--messages", "-5"], "'-5' is not a number of messages; give one such as 250000, 1.5k, 10M or 2e6"),
+        (["--messages", "nan"], "'nan' is not a number of messages; give one such as 250000, 1.5k, 10M or 2e6"),
         (["--messages", "0.5"], "'0.5' messages a month: it must be 0, or from 1 to 1e+15"),
         (["--messages", "9e99"], "'9e99' messages a month: it must be 0, or from 1 to 1e+15"),
         (["--messages", "1M", "--batch", "0"], "batch is 0; it must be at least 1"),

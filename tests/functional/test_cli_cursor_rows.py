@@ -58,7 +58,7 @@ def test_a_lost_row_is_put_back(line: Line, sorter: StreamSorter, delete: Callab
     assert "stream-sort recover ada" in line.error("explain", "ada")
     asked = line.run("recover", "ada", given="y\n")
     assert "put the cursor row back at position 2" in asked.stderr
-    assert "its own gap policy is lost, and that of all holds until you set it again: wait" in asked.stderr
+    assert "its own gap policy is lost; until you set it again, the default applies: wait" in asked.stderr
     assert asked.stdout.endswith("ada: cursor row put back at 2; released through seq 2\n")
     assert "has its cursor row" in line.error("recover", "ada", code=2)
 

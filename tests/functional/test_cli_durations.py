@@ -58,7 +58,7 @@ def test_how_often_to_look_is_a_duration(  # noqa: PLR0913, PLR0917  # two cases
         (["tail", "--every", "10ms", "--once"], "--every '10ms' is too short; give at least 100ms"),
         (["doctor", "--old-gap", "-5"], f"--old-gap '-5' {NO_DURATION}"),
         (["consumers", "reset", "ada", "--by-duration", "soon"], f"--by-duration 'soon' {NO_DURATION}"),
-        (["consumers", "reset", "ada", "--to-time", "2h"], "for so long ago: --by-duration 2h"),
+        (["consumers", "reset", "ada", "--to-time", "2h"], "for a time span: --by-duration 2h"),
     ],
     ids=lambda it: " ".join(it) if isinstance(it, list) else "",
 )

@@ -112,7 +112,7 @@ def test_a_yes_at_the_prompt_is_enough(stuck: OperatorDesk) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (["parked", "redrive", "--yes"], 2, "which queues? Name them, or give --match PATTERN, or --all"),
+        (["parked", "redrive", "--yes"], 2, "which queues? Give names, --match PATTERN or --all: one of the three"),
         (["parked", "redrive", "ada", "--all", "--yes"], 2, "one of the three"),
         (["parked", "redrive", "eve", *FUNCTION, "--yes"], 1, "nothing is parked or dead at queue 'eve'"),
         (["parked", "redrive", "ada", "--yes"], 2, "the name of ProcessFunction is not known; give --stack NAME"),

@@ -10,7 +10,7 @@ import pytest
 
 from stream_sort import AccessDenied, PutResult, StoreUnavailable, StreamSorter
 from stream_sort.cli import messages
-from stream_sort.cli.rejects import Rejects
+from stream_sort.cli.message_file import Rejects
 from tests.functional.command_line import VARIABLES, Line
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def test_what_is_refused_of_an_array_is_told_by_its_element(line: Line, tmp_path
     (refused,) = lines_of((tmp_path / "in.json.rejects").read_text())
     assert list(refused) == ["element", "reason", "message"]
     told = line.run("put", "in.json.rejects", code=1).stderr
-    assert "line 1: a line of a file of rejects; " in told
+    assert "line 1: a line of a rejects file; " in told
     file.write_text('[{"queue": "ada", "seq": 0}]')
     line.run("put", "in.json")
     assert not (tmp_path / "in.json.rejects").exists()
@@ -154,7 +154,7 @@ def test_the_file_that_is_put_is_not_where_rejects_go(line: Line, tmp_path: Path
     else:
         rejects.symlink_to(file)
     words = [] if link == "default" else ["--rejects", str(rejects)]
-    assert "that is the file which is put" in line.error("put", "in.jsonl", *words, code=2)
+    assert "that is the file to put" in line.error("put", "in.jsonl", *words, code=2)
     assert file.read_text() == "nonsense\n"
 
 
@@ -166,7 +166,7 @@ def test_the_file_on_stdin_is_not_where_rejects_go(tmp_path: Path) -> None:
     with file.open("rb") as given:
         done = subprocess.run([*program, *words], stdin=given, capture_output=True, text=True, check=False)
     assert (done.returncode, file.read_text()) == (2, "nonsense\n")
-    assert "that is the file which is put" in done.stderr
+    assert "that is the file to put" in done.stderr
 
 
 def test_rejects_of_an_earlier_run_go_when_nothing_is_refused(line: Line, tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_line_of_rejects_is_refused_with_the_next_step(line: Line, tmp_path: P
     (tmp_path / "in.jsonl").write_text('{"queue": "ada"}')
     line.run("put", "in.jsonl", code=1)
     told = line.run("put", "in.jsonl.rejects", code=1).stderr
-    assert "line 1: a line of a file of rejects; put the message in it, once it is mended: jq -c .message" in told
+    assert "line 1: a line of a rejects file; put the message in it, once it is corrected: jq -c .message" in told
 
 
 @pytest.mark.parametrize("text", ["", "mine", '{"line": 1}\n', "[1]\n"])

@@ -94,13 +94,13 @@ def test_a_queue_with_a_dead_letter_is_not_well(line: Line, scene: Scene) -> Non
     text = " ".join(texts)
     assert "1 dead letter of keen: given up on, not delivered." in text
     assert texts.count("dead letters") == 2
-    assert "every consumer has done all that is released, but for 2 dead letters." in text
+    assert "every consumer is up to date, except for 2 dead letters." in text
     assert "stream-sort explain zed" in text
     keen.discard("zed", 0, "no such account")
     keen.discard("stuck", 2, "no such account")
     text = " ".join(page_of(line).texts)
     assert "dead letter" not in text
-    assert "every consumer has done all that is released." in text
+    assert "every consumer is up to date." in text
 
 
 def test_no_name_error_or_payload_becomes_markup(line: Line, scene: Scene) -> None:
@@ -211,7 +211,7 @@ def test_messages_without_a_time_of_arrival_are_left_out_and_counted(
         dynamo.client.put_item(TableName="Items", Item={"queue": {"S": "theirs"}, "seq": {"N": str(seq)}})
     sorter.advance("theirs")
     sorter.put({"queue": "theirs", "seq": 3})
-    assert "Left out for want of a usable time of arrival: 3 messages." in page_of(line).texts
+    assert "Left out, because their time of arrival is not usable: 3 messages." in page_of(line).texts
 
 
 def test_a_doubt_that_a_close_look_settles_is_no_doubt_on_the_page(line: Line, sorter: StreamSorter) -> None:
@@ -255,7 +255,7 @@ def test_a_report_is_replaced_and_no_other_file(line: Line, scene: Scene) -> Non
     assert scene
     notes = Path("notes.html")
     notes.write_text("mine")
-    assert "no report of ours" in line.error("report", "-o", "notes.html", code=2)
+    assert "not a report of stream-sort" in line.error("report", "-o", "notes.html", code=2)
     assert notes.read_text() == "mine"
     line.run("report", "-o", "notes.html", "--force")
     first = notes.read_text("utf-8")

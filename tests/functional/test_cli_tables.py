@@ -86,14 +86,14 @@ def test_status_fits_every_terminal(desk: OperatorDesk, width: int) -> None:
     # The heading, its line, and one line for each queue.
     rows = [line for line in lines if "cust" in line]
     assert len(rows) == 2
-    assert "position" in shown or "for want of width: position" in " ".join(shown.split())
+    assert "position" in shown or "the screen is too narrow: position" in " ".join(shown.split())
 
 
 def test_what_is_left_out_is_said() -> None:
     screen = Console(width=40, file=StringIO(), force_terminal=True, no_color=True)
     screen.print(fitted(("queue", "since", "error"), [("q" * 30, "2026-11-18 04:58:51Z", "e" * 90)], screen))
     shown = screen.file.getvalue()  # type: ignore[attr-defined]
-    assert "not shown, for want of width: since; see --wide, or --json" in " ".join(shown.split())
+    assert "not shown, as the screen is too narrow: since; see --wide, or --json" in " ".join(shown.split())
     assert "2026" not in shown
 
 

@@ -86,7 +86,7 @@ def test_the_first_refusal_ends_it_and_says_what_to_do(desk: OperatorDesk) -> No
     [
         (["withdraw", "ada", "1", "--yes"], 1, "it is released; the queue is at position 1"),
         (["withdraw", "ada", "77", "--yes"], 1, "nothing is stored there"),
-        (["withdraw", "ada", "x", "--yes"], 2, "'x' is no seq"),
+        (["withdraw", "ada", "x", "--yes"], 2, "'x' is not a seq"),
         (["withdraw", "typo", "5", "--yes"], 1, "there is no queue 'typo'"),
         (["withdraw", "ada", str(TIME), "--reason", "x" * 300, "--yes"], 2, "a reason is text"),
         (["withdrawn", "list", "typo"], 1, "there is no queue 'typo'"),

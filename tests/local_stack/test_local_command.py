@@ -313,7 +313,7 @@ def test_ctrl_c_leaves_a_stack_up_that_was_up(home: Path) -> None:
 
 def test_ctrl_c_takes_back_what_up_started(tmp_path: Path) -> None:
     home = tmp_path / "stack"
-    assert "what was started is gone again" in stopped_while_building("up", home=home)
+    assert "what was started was removed" in stopped_while_building("up", home=home)
     assert left_behind(home) == []
 
 

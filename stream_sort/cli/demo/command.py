@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from stream_sort.cli.output import FAILED, Json, jsonable, plain_errors, print_json
+from stream_sort.cli.arguments import Json
+from stream_sort.cli.output import FAILED, jsonable, plain_errors, print_json
 
 STOPPED, GONE = "Stopped by Ctrl-C", "; the local AWS is gone, nothing is left behind."
 
@@ -14,7 +15,7 @@ STOPPED, GONE = "Stopped by Ctrl-C", "; the local AWS is gone, nothing is left b
 def demo(
     messages: Annotated[int, typer.Option(min=100, max=100_000, help="How many messages to send.")] = 2_000,
     queues: Annotated[int, typer.Option(min=1, max=12, help="Over how many queues.")] = 8,
-    seed: Annotated[int, typer.Option(help="Another seed is another shuffle.")] = 1,
+    seed: Annotated[int, typer.Option(help="The seed of the shuffle.")] = 1,
     *,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack up; `stream-sort local down` ends it.")] = False,
     as_json: Json = False,

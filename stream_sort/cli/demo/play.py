@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stream_sort import StreamSorter
-from stream_sort.cli.demo.board import Board
-from stream_sort.cli.demo.scout import Scout, costs_of
-from stream_sort.cli.demo.senders import WRITERS, Senders
-from stream_sort.cli.demo.traffic import DemoOutcome, judge
+from stream_sort.cli.demo.traffic import Board, DemoOutcome, judge
+from stream_sort.cli.demo.workers import WRITERS, Scout, Senders, costs_of
 from stream_sort.errors import StreamSortError
 from stream_sort.local.stack import LocalStack
 from stream_sort.program import program
@@ -50,7 +48,7 @@ def _deploy(view: View, *, keep: bool) -> LocalStack:
 
 def what_next(command: str, *, keep: bool) -> list[str]:
     """Return what to try after a demo, and what it left running."""
-    first = ["\n   Next: the same to play with     {} local up"]
+    first = ["\n   Next: a stack that stays         {} local up"]
     if keep:
         first = [
             "\n   The stack is still up.",
@@ -94,7 +92,7 @@ class _Demo:
         self._senders = Senders(stack, self._board)
 
     def play(self) -> DemoOutcome:
-        """All steps, and what came of them."""
+        """Run all steps; return what came of them."""
         with Scout(self._stack, self._board) as scout:
             self._send(scout)
             self._explain()
@@ -128,7 +126,7 @@ class _Demo:
         view.say(f"{self._board.total('delivered'):,} delivered in {seconds:.1f} s; Lambda processes killed: {killed}")
 
     def _held_back(self) -> int:
-        """How many messages cannot come out before the missing one is there."""
+        """Count the messages that cannot come out before the missing one is there."""
         missing = self._traffic.held_back
         return int(self._traffic.lengths[missing["queue"]] - missing["seq"])
 
@@ -179,7 +177,7 @@ class _Demo:
                 return int(asked["Attributes"]["ApproximateNumberOfMessages"]) > 0
 
             self._wait(is_there, lambda: None, 0.5)
-        self._view.say("the poison body held up nobody: it lies in the dead letters of the enqueue queue")
+        self._view.say("the poison body delayed no queue: it is in the dead letters of the enqueue queue")
 
     def _judge(self, scout: Scout) -> DemoOutcome:
         view, board = self._view, self._board

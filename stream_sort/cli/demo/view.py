@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from stream_sort.cli.demo.board import Count
+from stream_sort.cli.demo.traffic import Count
 from stream_sort.model.gaps import length
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from stream_sort.cli.demo.board import Board
-    from stream_sort.cli.demo.traffic import QueueVerdict
+    from stream_sort.cli.demo.traffic import Board, QueueVerdict
     from stream_sort.model.outcomes import QueueState
 
 LONGEST_BAR, SHORTEST_BAR = 32, 8
@@ -44,7 +43,7 @@ class View:
         self._console.print(f"\n[bold cyan]{self._step}.[/] [bold]{escape(text)}[/]")
 
     def say(self, text: str, style: str = "") -> None:
-        """One line of plain text; nothing in it is markup."""
+        """Print one line of plain text; nothing in it is markup."""
         self._console.print(Text(f"   {text}", style=style), soft_wrap=True)
 
     def watch(self, board: Board) -> DemoScreen:
@@ -52,7 +51,7 @@ class View:
         return DemoScreen(self._console, board)
 
     def explain(self, state: QueueState, now: float) -> None:
-        """Why a queue is stuck, from what `explain` answered."""
+        """Show why a queue is stuck, from what `explain` answered."""
         facts = {
             "released through": f"{state.position:,}",
             "highest stored": "nothing" if state.highest_stored is None else f"{state.highest_stored:,}",

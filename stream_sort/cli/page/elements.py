@@ -16,7 +16,7 @@ Content = Element | str | None
 
 
 def tag(name: str, /, *content: Content, **attributes: str | None) -> Element:
-    """An element. `class_` stands for class, `aria_label` for aria-label; an attribute that is None is left out."""
+    """Return an element; `class_` stands for class, `aria_label` for aria-label, None for no attribute."""
     names = {word: word.rstrip("_").replace("_", "-") for word in attributes}
     made = Element(name, {names[word]: visible(value) for word, value in attributes.items() if value is not None})
     fill(made, content)
@@ -33,7 +33,7 @@ def fill(parent: Element, content: Iterable[Content]) -> None:
 
 
 def document(title: str, style: str, body: Element) -> str:
-    """A whole page that may load nothing and run nothing: the one style that counts is known by its hash."""
+    """Return a whole page that may load nothing and run nothing: its one style is allowed by its hash."""
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     root = Element("html", {"lang": "en"})

@@ -133,7 +133,7 @@ def _lag(findings: Findings) -> Element:
     note += f" Beside them there {'is' if findings.verdict.dead_letters == 1 else 'are'} {dead}." if dead else ""
     nothing = "No consumer is known."
     if consumers:
-        nothing = f"Nothing is due: every consumer has done all that is released{dead and f', but for {dead}'}."
+        nothing = f"Nothing is due: every consumer is up to date{dead and f', except for {dead}'}."
     return _chart("Lag", note, legend, _both(findings, lag) or nothing)
 
 
@@ -148,7 +148,7 @@ def _chart(title: str, note: str, legend: Element, drawn: list[Element] | str) -
 
 
 def _both(findings: Findings, draw: Callable[[Findings, float], Element | None]) -> list[Element]:
-    """A chart for a desk and the same for a phone: the style shows one of them."""
+    """Draw a chart for a wide screen and the same for a narrow one: the style shows one of them."""
     drawn = [(kind, draw(findings, width)) for kind, width in (("wide", WIDE), ("narrow", NARROW))]
     return [tag("figure", element, class_=kind) for kind, element in drawn if element is not None]
 
@@ -183,7 +183,7 @@ def _small_print(findings: Findings) -> Iterator[str]:
     yield "Arrival and release count what is stored: each message once, duplicates and late ones not at all."
     yield "A message counts as released once it and all before it had arrived; moves of the cursor are not kept."
     if untimed:
-        yield f"Left out for want of a usable time of arrival: {counted(untimed, 'message')}."
+        yield f"Left out, because their time of arrival is not usable: {counted(untimed, 'message')}."
     if any(line.in_doubt for line in findings.overview.lines):
         read = f"the items of {counted(findings.overview.settled, 'such queue')} were read, not of this one"
         yield f"?: the queue has moved since it began to wait; {read}. The next sweep sees whether it still does."

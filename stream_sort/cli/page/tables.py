@@ -57,7 +57,7 @@ def queue_table(findings: Findings) -> Element:
 
 
 def left_out(count: int, findings: Findings) -> Content:
-    """Says that a table does not show all."""
+    """Say that a table does not show all."""
     more = count - findings.bounds.rows
     if more <= 0:
         return None
@@ -67,7 +67,7 @@ def left_out(count: int, findings: Findings) -> Content:
 
 
 def state(line: QueueLine) -> str:
-    """A queue in a word."""
+    """Return the state of a queue in a word."""
     if line.parked:
         return "parked"
     if line.dead:
@@ -80,7 +80,7 @@ def state(line: QueueLine) -> str:
 
 
 def name_of(queue: str) -> Element:
-    """A queue's name, apart from the direction of the text around it; whole when pointed at."""
+    """Return a queue's name, apart from the direction of the text around it; whole when pointed at."""
     return tag("bdi", queue, class_="name", title=queue)
 
 
@@ -98,7 +98,7 @@ def _matters(line: QueueLine, history: History | None, now: float) -> Iterator[E
 
 
 def _parked(consumer: str, parked: Parked, now: float) -> Iterator[Content]:
-    again = "not tried again by itself" if parked.next_try is None else f"next try at {moment(parked.next_try)}"
+    again = "not tried again automatically" if parked.next_try is None else f"next try at {moment(parked.next_try)}"
     since = f"since {moment(parked.since)} ({age(max(0.0, now - parked.since))})"
     yield f"Parked for {consumer} at seq {parked.seq}, {since}, after {counted(parked.attempts, 'attempt')}; {again}: "
     yield tag("span", parked.error, class_="error")

@@ -1,4 +1,4 @@
-"""`stream-sort withdraw | withdrawn`: messages with a wrong seq that are taken out of their slots, and kept."""
+"""`stream-sort late | withdraw | withdrawn`: messages that came too late or have a wrong seq: kept, never delivered."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.arguments import Match, Queues, queues_to_show, seqs_of
+from stream_sort.cli.arguments import Json, Queue, Seq, Yes, seqs_of, shows_queues
 from stream_sort.cli.connection import Connection, connected
-from stream_sort.cli.failed_messages import Queue  # noqa: TC001  # typer reads annotations when it runs
-from stream_sort.cli.output import FAILED, Json, Yes, confirm, json_line, print_error, print_json, say
-from stream_sort.cli.tables import show_table, tabled
+from stream_sort.cli.output import FAILED, answer, confirm, json_line, print_error, print_json, say
+from stream_sort.cli.tables import show_rows, tabled
 from stream_sort.errors import InvalidInput, NotWithdrawn
-from stream_sort.insight.rows import Choice, cursor_rows, require_known
+from stream_sort.insight.rows import Choice, chosen_queues, cursor_rows, require_known
 from stream_sort.insight.wording import counted, moment, named_seqs
 from stream_sort.model.slots import expand
 
@@ -23,14 +22,51 @@ if TYPE_CHECKING:
     from stream_sort.ports import ItemStore
     from stream_sort.sorter import Sorter
 
+late = typer.Typer(help="Messages that came after their seqs were skipped.", no_args_is_help=True)
 withdrawn = typer.Typer(help="Messages that were taken out of their slots.", no_args_is_help=True)
 
-Number = Annotated[
-    int, typer.Argument(metavar="NUMBER", help="Its number, as list shows it; or its seq.", show_default=False)
-]
+Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Its number, see list; or its seq.", show_default=False)]
+Search = Annotated[int, typer.Option("--search", min=1, metavar="N", help="How many slots to search, highest first.")]
 # So many messages, and no more, may be strays.
 MOST = 10_000
 SHOWN = 200
+
+
+@late.command("list")
+@connected
+@tabled
+@shows_queues
+def list_late(connection: Connection, choice: Choice, *, search: Search = 10_000, as_json: Json = False) -> None:
+    """Show the late messages of some queues, or of all.
+
+    At least one request a queue.
+
+    Example: stream-sort late list ada --search 100000
+    """
+    for queue in choice.queues:
+        require_known(connection.sources, queue)
+    names = chosen_queues(connection.sources, choice)
+    found = [(queue, one) for queue in names for one in connection.sorter.late(queue, search)]
+    facts = [{"queue": queue, "seq": one.seq, "reason": one.reason, "message": one.message} for queue, one in found]
+    rows = [(queue, one.seq, one.reason, json_line(one.message)) for queue, one in found]
+    nothing = f"no late messages among the highest {search:,} slots of each queue"
+    show_rows(facts, ("queue", "seq", "skipped because", "message"), rows, as_json=as_json, nothing=nothing)
+
+
+@late.command("show")
+@connected
+def show_late(connection: Connection, queue: Queue, seq: Seq, *, as_json: Json = False) -> None:
+    """Show one late message, and why its seq was skipped.
+
+    Example: stream-sort late show ada 7
+    """
+    slot = connection.sorter.slot(queue, seq)
+    if slot is None or slot.late is None:
+        there = "nothing" if slot is None else "a tombstone only" if slot.is_tombstone else "a message that is not late"
+        raise InvalidInput(f"queue {queue!r}, seq {seq}: there is {there}; see {connection.command('late', 'list')}")
+    text = f"queue {queue}, seq {seq}: came after it was skipped ({slot.skipped}); it is kept and never delivered"
+    facts = {"queue": queue, "seq": seq, "reason": slot.skipped, "message": slot.late}
+    answer(facts, text, json_line(slot.late), as_json=as_json)
 
 
 @connected
@@ -77,31 +113,23 @@ def withdraw(  # noqa: PLR0913  # each is an option
 @withdrawn.command("list")
 @connected
 @tabled
-def list_withdrawn(
-    connection: Connection, queues: Queues = None, *, match: Match = None, as_json: Json = False
-) -> None:
+@shows_queues
+def list_withdrawn(connection: Connection, choice: Choice, *, as_json: Json = False) -> None:
     """Show what was withdrawn from some queues, or from all.
 
     Reads each cursor row once, and the items table for the queues from which something was withdrawn.
 
     Example: stream-sort withdrawn list ada
     """
-    found = list(_withdrawn(connection, queues_to_show(queues, match)))
-    if as_json:
-        print_json([_facts(one) for one in found])
-    elif found:
-        columns = ("queue", "number", "seq", "withdrawn", "reason", "message")
-        show_table(
-            columns,
-            ((one.queue, one.number, one.seq, moment(one.at), one.reason, json_line(one.message)) for one in found),
-        )
-    else:
-        say("nothing was withdrawn")
+    found = list(_withdrawn(connection, choice))
+    columns = ("queue", "number", "seq", "withdrawn", "reason", "message")
+    rows = [(one.queue, one.number, one.seq, moment(one.at), one.reason, json_line(one.message)) for one in found]
+    show_rows([_facts(one) for one in found], columns, rows, as_json=as_json, nothing="nothing was withdrawn")
 
 
-@withdrawn.command()
+@withdrawn.command("show")
 @connected
-def show(connection: Connection, queue: Queue, number: Number, *, as_json: Json = False) -> None:
+def show_withdrawn(connection: Connection, queue: Queue, number: Number, *, as_json: Json = False) -> None:
     """Show one withdrawn message, as it was stored, and why it was withdrawn.
 
     A number that is no withdrawal's is taken for a seq.
@@ -109,11 +137,8 @@ def show(connection: Connection, queue: Queue, number: Number, *, as_json: Json 
     Example: stream-sort withdrawn show ada 1
     """
     one = _chosen(connection, queue, number)
-    if as_json:
-        print_json(_facts(one))
-        return
-    say(f"queue {queue}, seq {one.seq}: withdrawn at {moment(one.at)} ({one.reason}); it is kept and never delivered")
-    say(json_line(one.message))
+    text = f"queue {queue}, seq {one.seq}: withdrawn at {moment(one.at)} ({one.reason}); it is kept and never delivered"
+    answer(_facts(one), text, json_line(one.message), as_json=as_json)
 
 
 def _stored(items: ItemStore, queue: str, ranges: list[range]) -> Iterator[int]:
@@ -127,7 +152,9 @@ def _stored(items: ItemStore, queue: str, ranges: list[range]) -> Iterator[int]:
                 count += 1
                 yield entry.seq
             if count > MOST:
-                raise InvalidInput(f"{named_seqs(ranges)}: more than {MOST:,} are stored there, which are no strays")
+                raise InvalidInput(
+                    f"{named_seqs(ranges)}: more than {MOST:,} messages are stored there; withdraw takes out a few"
+                )
             more = page.more
             after = page.slots[-1].last if page.slots else after
 
@@ -163,11 +190,4 @@ def _withdrawn(connection: Connection, choice: Choice) -> Iterator[Withdrawal]:
 
 
 def _facts(one: Withdrawal) -> dict[str, Any]:
-    return {
-        "queue": one.queue,
-        "number": one.number,
-        "seq": one.seq,
-        "reason": one.reason,
-        "at": one.at,
-        "message": one.message,
-    }
+    return {name: getattr(one, name) for name in ("queue", "number", "seq", "reason", "at", "message")}
