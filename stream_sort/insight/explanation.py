@@ -76,7 +76,8 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
             )
             yield from _no_stray(state, stray)
     elif state.stored_beyond:
-        yield f"Seq {state.position + 1} is stored but not released: a writer died, or others wrote it to the table."
+        died = "a writer died, or another program wrote it to the table"
+        yield f"Seq {state.position + 1} is stored but not released: {died}."
     else:
         yield "Nothing waits: all that is stored is released."
     if state.skipped_ahead:
@@ -92,9 +93,9 @@ def _no_stray(state: QueueState, stray: int) -> Iterator[str]:
     if length(state.gaps[0]) <= MAX_GAP:
         return
     if state.position < state.first_seq:
-        yield f"If its producer really begins at seq {stray}, open the queue there: seqs before it are refused then."
+        yield f"If its producer really begins at seq {stray}, open the queue there: lower seqs are refused then."
     elif length(state.gaps[0]) <= MOST_SKIPS:
-        yield "If the seqs before it are really lost, skip gives them up; nobody can bring them back then."
+        yield "If the seqs before it are really lost, skip gives them up; they cannot be delivered any more then."
 
 
 def _beyond(state: QueueState) -> str:
@@ -132,7 +133,7 @@ def _policy(state: QueueState, now: float) -> Iterator[str]:
     elif _is_held_by_a_long_gap(state):
         yield f"Gap policy: {state.policy}, but no policy skips a gap of over {MAX_GAP:,} seqs."
     elif state.waiting_since is None:
-        yield f"Gap policy: {state.policy}. The next sweep begins to count."
+        yield f"Gap policy: {state.policy}. The next sweep starts the clock."
     else:
         due = state.waiting_since + after
         when = f"at {moment(due)}, in {age(due - now)}." if due > now else "with the next sweep; does the sweep run?"
@@ -169,10 +170,10 @@ def _search(state: QueueState, command: CommandText, *, may_be_opened: bool) -> 
         return
     refused = command("dead-letters", "list")
     yield f"If it was refused, it is among the dead letters of the stack: {refused}. If not, have it sent again."
-    yield "Skip only what will never come: it is not delivered then, should it come all the same."
+    yield "Skip only what will never come: if it comes after all, it is not delivered."
     if may_be_opened:
         first = state.gaps[0].stop
-        yield f"Open the queue at seq {first} only if its producer begins there: what is lower is refused then."
+        yield f"Open the queue at seq {first} only if its producer begins there: lower seqs are refused from then on."
 
 
 def _consumption(reader: QueueReader, first_seq: int, now: float) -> Iterator[str]:
@@ -206,14 +207,12 @@ def _activity(reader: QueueReader, due_since: float, now: float) -> str:
 
 
 def _guarded(parked: Parked, now: float) -> str:
-    again = (
-        "" if parked.next_try is None else f" Should its process die, it is tried again at {moment(parked.next_try)}."
-    )
+    again = "" if parked.next_try is None else f" If its process dies, it is tried again at {moment(parked.next_try)}."
     return f"is working on seq {parked.seq}, {_since(parked.since, now)}.{again}"
 
 
 def _parked(parked: Parked, now: float) -> str:
-    again = "it is not tried again by itself"
+    again = "it is not tried again automatically"
     if parked.next_try is not None:
         again = f"next try at {moment(parked.next_try)}"
     return (

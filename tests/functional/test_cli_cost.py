@@ -92,7 +92,7 @@ def test_what_is_left_out_costs_nothing() -> None:
         (["--messages", "1M", "--keep-days", "nan"], "keep_days is nan; it must be from 0 to 36,500"),
         (
             ["--messages", "1M", "--price", "write-units"],
-            "'write-units' is no price; give one as NAME=USD, such as write-units=0.7",
+            "'write-units' is not a price; give one as NAME=USD, such as write-units=0.7",
         ),
         (["--messages", "1M", "--price", "gold=1"], f"there is no price 'gold'; there are {', '.join(PRICES)}"),
         (

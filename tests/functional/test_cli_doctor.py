@@ -106,7 +106,7 @@ def test_a_cursor_table_without_a_stream_wakes_nobody(dynamo: Table) -> None:
     table(dynamo.client, request)
     level, area, text, remedy = only(findings(code=1))
     assert (level, area) == ("FAIL", "streams")
-    assert text == "cursor table 'Cursor' has no stream: nobody is woken by it"
+    assert text == "cursor table 'Cursor' has no stream: it wakes nobody"
     assert "StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES" in remedy
 
 
@@ -308,7 +308,7 @@ def test_a_cursor_table_older_than_the_checkpoints_is_found(desk: OperatorDesk) 
     level, area, text, remedy = only(findings(code=1))
     assert (level, area) == ("FAIL", "consumers")
     assert text == (
-        "'billing' has done all through seq 9 of 'ada', whose position is 0: "
+        "'billing' has done everything through seq 9 of 'ada', whose position is 0: "
         "the cursor table is older than the control table"
     )
     assert "stream-sort advance ada" in remedy
@@ -323,7 +323,7 @@ def test_a_lost_cursor_row_is_found_by_who_was_parked_for_it(desk: OperatorDesk,
     lost = [one for one in findings(code=1) if "lost its cursor row" in one["text"]]
     level, area, text, remedy = only(lost)
     assert (level, area, remedy) == ("FAIL", "queues", "stream-sort recover ada")
-    assert text == "'ada' has lost its cursor row: nothing can be stored in it or released until it is put back"
+    assert text == "'ada' has lost its cursor row: nothing can be stored in it or released until the row is restored"
     Line().run(*shlex.split(remedy)[1:], "--yes")
     desk.consumer.catch_up("ada", force=True)
     assert findings() == []

@@ -122,7 +122,7 @@ def test_a_message_that_is_handled_under_the_crash_guard_is_being_worked_on(scen
     scene.consume(lambda _: seen.append(scene.explain()))
     told, reader = seen[0]
     assert "Consumer 'process' is working on seq 1, since " in told
-    assert "Should its process die, it is tried again at " in told
+    assert "If its process dies, it is tried again at " in told
     assert "parked" not in told
     assert reader["state"] == "working"
     assert "redrive" not in told

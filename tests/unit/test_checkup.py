@@ -181,7 +181,7 @@ def test_no_remedy_of_a_local_stack_leads_to_a_real_account(tracing: str, comman
     assert mapping.remedy == local.command("lambda", "create-event-source-mapping", "--cli-input-json", dumps(request))
     assert update(local) == "stream-sort local up"
     assert restore(local).startswith("stream-sort local reset, which throws away all messages")
-    assert retouch(local) == f"have it written anew, which keeps all messages: {commands}"
+    assert retouch(local) == f"deploy it again, which keeps all messages: {commands}"
     (gone,) = check_function("sweep", None, local)
     (other,) = check_function("sweep", function(), local)
     assert (gone.remedy, other.remedy) == (restore(local), retouch(local))

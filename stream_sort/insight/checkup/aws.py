@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from stream_sort.insight.wording import CommandText
 
-RESET = "local reset, which throws away all messages: nothing less restores it"
+RESET = "local reset, which throws away all messages: nothing else restores it"
 # How a listing says that it goes on, and how the next page is asked for.
 MARKS = {"cloudformation": ("NextToken", "NextToken"), "lambda": ("NextMarker", "Marker")}
 
@@ -99,7 +99,7 @@ def retouch(aws: Aws) -> str:
     other = "PassThrough" if before == "Active" else "Active"
     up = f"{program()} local up --set Tracing="
     there_and_back = f"{up}{other} && {up}{before}"
-    return f"have it written anew, which keeps all messages: {there_and_back}"
+    return f"deploy it again, which keeps all messages: {there_and_back}"
 
 
 def map_again(request: Mapping[str, object], aws: Aws) -> str:

@@ -123,7 +123,7 @@ def check_agreement(configs: Configs, aws: Aws) -> Iterator[Finding]:
         differ = ", ".join(f"{step} has {value!r}" for step, value in values.items())
         yield fail(AREA, f"{name} is not the same everywhere: {differ}", retouch(aws))
     if not apart and there:
-        yield ok(AREA, f"all are told the same keys, first seq and policy, and run on {_runtime(there)}")
+        yield ok(AREA, f"all have the same keys, first seq and policy, and run on {_runtime(there)}")
 
 
 def read_configs(aws: Aws, ids: Mapping[str, str], steps: tuple[str, ...]) -> Configs:

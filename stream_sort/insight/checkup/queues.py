@@ -88,7 +88,7 @@ def _lost(found: Standings, command: CommandText) -> Iterator[Finding]:
     each = [
         fail(
             AREA,
-            f"{one.queue!r} has lost its cursor row: nothing can be stored in it or released until it is put back",
+            f"{one.queue!r} has lost its cursor row: nothing can be stored in it or released until the row is restored",
             command("recover", one.queue),
         )
         for one in found.lost
@@ -133,9 +133,9 @@ def _ahead(found: Standings, command: CommandText) -> Iterator[Finding]:
     each = [
         fail(
             CONSUMERS,
-            f"{one.consumer!r} has done all through seq {one.seq} of {one.queue!r}, whose position is "
+            f"{one.consumer!r} has done everything through seq {one.seq} of {one.queue!r}, whose position is "
             f"{found.rows[one.queue].position}: the cursor table is older than the control table",
-            f"release again what is stored, nothing is delivered twice: {command('advance', one.queue)}",
+            f"release what is stored again; nothing is delivered twice: {command('advance', one.queue)}",
         )
         for one in found.ahead
     ]
@@ -156,7 +156,7 @@ def _parked(found: Standings, command: CommandText) -> Iterator[Finding]:
 
 
 def _parked_one(one: Checkpoint, parked: Parked, command: CommandText) -> Finding:
-    again = "" if parked.next_try is not None else ", and is not tried again by itself"
+    again = "" if parked.next_try is not None else ", and is not tried again automatically"
     told = f"{one.consumer!r} is parked at seq {parked.seq} of {one.queue!r}{again}: {parked.error}"
     if parked.damaged:
         return fail(CONSUMERS, told, command("explain", one.queue))

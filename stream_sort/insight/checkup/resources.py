@@ -139,5 +139,5 @@ def check_alarms(found: Sequence[Mapping[str, Any]], names: Mapping[str, str], a
     raised = [alarm for alarm in found if alarm.get("StateValue") == "ALARM"]
     if names and not raised and len(there) == len(names):
         heard = any(alarm.get("AlarmActions") for alarm in found)
-        told = "" if heard else "; nobody is told of them, as AlarmTopic is empty"
+        told = "" if heard else "; nobody gets them, as AlarmTopic is empty"
         yield ok(ALARMS, f"none of {len(names)} is raised{told}")

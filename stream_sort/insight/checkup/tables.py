@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 AREA, STREAMS = "tables", "streams"
 # CloudFormation does not see that the stream is another one.
-FOLLOW = "then look again: it is a new stream, which its event source mappings do not follow by themselves"
+FOLLOW = "then look again: it is a new stream, which its event source mappings do not follow automatically"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def check_stream(table: Table, view: str | None, aws: Aws) -> Iterator[Finding]:
         *("--stream-specification", f"StreamEnabled=true,StreamViewType={view or 'KEYS_ONLY'}"),
     )
     if not stream.get("StreamEnabled"):
-        yield fail(STREAMS, f"{table.label} has no stream: nobody is woken by it", f"{enable}; {FOLLOW}")
+        yield fail(STREAMS, f"{table.label} has no stream: it wakes nobody", f"{enable}; {FOLLOW}")
         return
     disable = aws.command(
         *("dynamodb", "update-table", "--table-name", table.name, "--stream-specification", "StreamEnabled=false")

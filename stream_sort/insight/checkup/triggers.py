@@ -100,7 +100,7 @@ def check_mapping(
     """
     source_arn = request.get("EventSourceArn")
     if source_arn is None:
-        yield fail(AREA, f"{wanted.label}: there is nothing to read", "see what is said of tables and streams, above")
+        yield fail(AREA, f"{wanted.label}: there is nothing to read", "see the tables and streams above")
         return
     one = next((mapping for mapping in found if mapping.get("EventSourceArn") == source_arn), None)
     if one is None:
@@ -144,7 +144,7 @@ def _state(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterator[
     switch = ("lambda", "update-event-source-mapping", "--uuid", one["UUID"])
     if not wanted.is_on(aws):
         if state == "Enabled":
-            told = f"{wanted.label} is Enabled, though {wanted.switch} is Disabled: it runs for nothing, and costs"
+            told = f"{wanted.label} is Enabled, though {wanted.switch} is Disabled: it runs and costs for nothing"
             yield warn(AREA, told, aws.command(*switch, "--no-enabled"))
         return
     if state in PASSING:
@@ -159,7 +159,7 @@ def _answers(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterato
     mend = aws.command(
         *("lambda", "update-event-source-mapping", "--uuid", one["UUID"], "--function-response-types", PARTIAL)
     )
-    yield fail(AREA, f"{wanted.label} lacks {PARTIAL}: what one record's failure says is not heard", mend)
+    yield fail(AREA, f"{wanted.label} lacks {PARTIAL}: it ignores which record of a batch failed", mend)
 
 
 def _result(wanted: WantedMapping, one: Mapping[str, Any], aws: Aws) -> Iterator[Finding]:

@@ -98,7 +98,7 @@ def prices_of(assignments: Iterable[str], file: Path | None = None) -> dict[str,
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals:
-            raise InvalidInput(f"{shown(text)} is no price; give one as NAME=USD, such as write-units=0.7")
+            raise InvalidInput(f"{shown(text)} is not a price; give one as NAME=USD, such as write-units=0.7")
         found[name.strip()] = _usd(name.strip(), value)
     return found
 
