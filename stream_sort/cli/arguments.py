@@ -26,6 +26,8 @@ Queues = Annotated[list[str] | None, typer.Argument(metavar="QUEUE", help="The q
 Match = Annotated[str | None, typer.Option("--match", metavar="PATTERN", help="Queues by a pattern: 'ada-*'.")]
 Everything = Annotated[bool, typer.Option("--all", help="All queues.")]
 NoConsumers = Annotated[bool, typer.Option("--no-consumers", help="No control table: nobody consumes these queues.")]
+Every = Annotated[str, typer.Option(metavar="DURATION", help="How often to look: 500ms, 5s, 1m.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

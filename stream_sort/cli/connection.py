@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from stream_sort.stream_sorter import StreamSorter
 
 DEFAULT_CONSUMER = "process"
+# What a variable can name as well.
+OF_TABLES = ("items_table", "cursor_table", "control_table", "queue_key", "seq_key", "consumer")
 NO_CONTROL = "no control table is named; give --control-table or --stack"
 
 
@@ -136,34 +138,15 @@ def _naming_queues_alike(connection: Connection) -> Iterator[None]:
         raise QueueNotFound(unknown.queue, meant=alike(unknown.queue, names), advice=unknown.advice) from unknown
 
 
-def connect(  # noqa: PLR0913  # each is an option
-    *,
-    items_table: str | None = None,
-    cursor_table: str | None = None,
-    control_table: str | None = None,
-    queue_key: str | None = None,
-    seq_key: str | None = None,
-    consumer: str | None = None,
-    stack: str | None = None,
-    profile: str | None = None,
-    region: str | None = None,
-    endpoint_url: str | None = None,
-) -> Connection:
+def connect(**shared: str | None) -> Connection:
     """Return what the options, the variables, the outputs of a stack or the local stack name, in this order."""
-    options = {
-        "ITEMS_TABLE": items_table,
-        "CURSOR_TABLE": cursor_table,
-        "CONTROL_TABLE": control_table,
-        "QUEUE_KEY": queue_key,
-        "SEQ_KEY": seq_key,
-        "CONSUMER": consumer,
-    }
-    given = variables() | {PREFIX + name: value for name, value in options.items() if value}
+    given = variables() | {PREFIX + name.upper(): value for name in OF_TABLES if (value := shared.get(name))}
+    profile, region, endpoint_url = map(shared.get, ("profile", "region", "endpoint_url"))
     place = AwsPlace(profile, region, endpoint_url)
     elsewhere = {"--profile": profile, "--region": region, "--endpoint-url": endpoint_url}
     elsewhere |= {_source(name): given.get(PREFIX + name) for name in OUTPUTS}
     try:
-        found, place = find_stack(stack, place, may_be_local=not any(elsewhere.values()))
+        found, place = find_stack(shared.get("stack"), place, may_be_local=not any(elsewhere.values()))
         return _connection(found, place, given, [name for name, value in elsewhere.items() if value])
     except BaseException:
         place.close()
@@ -208,20 +191,20 @@ def _flags(shared: Mapping[str, str | None]) -> tuple[str, ...]:
     return tuple(word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value))
 
 
-def _place(name: str, help_: str, *, variable: bool = False, metavar: str = "NAME") -> inspect.Parameter:
-    envvar = f"{PREFIX}{name.upper()}" if variable else None
+def _place(name: str, help_: str, *, metavar: str = "NAME") -> inspect.Parameter:
+    envvar = f"{PREFIX}{name.upper()}" if name in OF_TABLES else None
     found = typer.Option(help=help_, envvar=envvar, metavar=metavar, rich_help_panel="Where to look")
     return option(name, Annotated[str | None, found])
 
 
 SHARED = (
     _place("stack", "The CloudFormation stack whose tables to use."),
-    _place("items_table", "The items table.", variable=True),
-    _place("cursor_table", "The cursor table.", variable=True),
-    _place("control_table", "The control table.", variable=True),
-    _place("queue_key", "The field that names a message's queue.", variable=True),
-    _place("seq_key", "The field that holds a message's seq.", variable=True),
-    _place("consumer", "The consumer.", variable=True),
+    _place("items_table", "The items table."),
+    _place("cursor_table", "The cursor table."),
+    _place("control_table", "The control table."),
+    _place("queue_key", "The field that names a message's queue."),
+    _place("seq_key", "The field that holds a message's seq."),
+    _place("consumer", "The consumer."),
     _place("profile", "The AWS profile."),
     _place("region", "The AWS region."),
     _place("endpoint_url", "Another endpoint of AWS.", metavar="URL"),

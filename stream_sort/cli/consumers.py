@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.arguments import Json, NoConsumers, Queue, Yes, changes_queues, duration_of, timestamp_of
+from stream_sort.cli.arguments import DryRun, Json, NoConsumers, Queue, Yes, changes_queues, duration_of, timestamp_of
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.failed_messages import check_no_consumers
 from stream_sort.cli.output import FAILED, Styled, answer, confirm, print_error, print_json, say, tell
@@ -29,7 +29,6 @@ By = Annotated[int | None, typer.Option("--by", metavar="N", help="Move by so ma
 ToTime = Annotated[str | None, typer.Option("--to-time", metavar="TIME", help="Go on at a time: 2026-11-01T12:00Z.")]
 ByDuration = Annotated[str | None, typer.Option("--by-duration", metavar="DURATION", help="Go back in time: 5m, 7d.")]
 Retired = Annotated[bool, typer.Option("--retired", help="List retired consumers, too.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 Force = Annotated[bool, typer.Option("--force", help="Reset even while the consumer is at work.")]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.arguments import Json, Yes
+from stream_sort.cli.arguments import DryRun, Json, Yes
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import FAILED, Styled, confirm, json_line, print_json, say, tell
 from stream_sort.cli.refused import LOOK, Kept, RefusedSource, every, named, sources_of
@@ -69,12 +69,7 @@ def list_refused(
 @app.command()
 @connected
 def show(
-    connection: Connection,
-    ids: SomeIds,
-    *,
-    queue_url: QueueUrl = None,
-    bucket: Bucket = None,
-    as_json: Json = False,
+    connection: Connection, ids: SomeIds, *, queue_url: QueueUrl = None, bucket: Bucket = None, as_json: Json = False
 ) -> None:
     """Show some of them whole.
 
@@ -107,7 +102,7 @@ def redrive(  # noqa: PLR0913  # each is an option
     ids: Ids = None,
     *,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be stored; change nothing.")] = False,
+    dry_run: DryRun = False,
     queue_url: QueueUrl = None,
     bucket: Bucket = None,
     yes: Yes = False,
@@ -116,8 +111,8 @@ def redrive(  # noqa: PLR0913  # each is an option
     """Store what could not be stored before.
 
     Takes off whatever is wrapped around it, puts its messages, and deletes it from its queue or bucket once all of them
-    are stored: accepted, duplicate or late. What is not, such as a conflict, is left and told with the reason; then the
-    exit code is 1. Places in the tables' streams hold no message: their queues are advanced or woken. Ctrl-C loses
+    are stored: accepted, duplicate or late. What is not, such as a conflict, is left, with the reason; then the exit
+    code is 1. Places in the tables' streams hold no message: their queues are advanced or woken. Ctrl-C loses
     nothing: what was stored and not yet deleted is a duplicate the next time.
 
     Example: stream-sort dead-letters redrive --all --stack orders --yes
@@ -141,7 +136,7 @@ def redrive(  # noqa: PLR0913  # each is an option
             for source in sources:
                 source.tidy()
         except BaseException:
-            # What was done is told, whatever ended it.
+            # What was done is shown, whatever ended it.
             if tried:
                 _show(tried, as_json=as_json)
             raise
@@ -163,7 +158,7 @@ def discard(  # noqa: PLR0913  # each is an option
     """Delete some of them for good.
 
     Only for what can never be stored, and was looked at: it is nowhere else. Each is printed before it is deleted. What
-    could not be deleted is told; then the exit code is 1.
+    could not be deleted is listed; then the exit code is 1.
 
     Example: stream-sort dead-letters discard 5fea7756-0ea4-451a-a703-a558b933e274 --stack orders --yes
     """

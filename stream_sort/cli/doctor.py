@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stream_sort.cli.arguments import (
-    Json,
-    Match,
-    duration_of,
-)
+from stream_sort.cli.arguments import Json, Match, duration_of
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import FAILED, console, print_json, visible
 from stream_sort.errors import TableNotFound

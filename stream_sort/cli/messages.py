@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_sort.cli.arguments import Json, Queue, duration_of
+from stream_sort.cli.arguments import Every, Json, Queue, duration_of
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.loading import Loader, progress
 from stream_sort.cli.message_file import Rejects, entries, opened
@@ -99,7 +99,7 @@ def tail(  # noqa: PLR0913  # each is an option
     queues: Annotated[list[str] | None, typer.Argument(metavar="[QUEUE]", help="Which queues; else all.")] = None,
     *,
     since: Annotated[str, typer.Option(metavar="SEQ", help="earliest, latest, or the first seq to show.")] = LATEST,
-    every: Annotated[str, typer.Option(metavar="DURATION", help="How often to look: 500ms, 5s, 1m.")] = "1s",
+    every: Every = "1s",
     once: Annotated[bool, typer.Option("--once", help="Show what is there and end.")] = False,
     as_json: JsonLines = False,
 ) -> None:

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from stream_sort.cli.arguments import (
-    Json,
-    Match,
-    duration_of,
-)
+from stream_sort.cli.arguments import Json, Match, duration_of
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import print_json, say, tell
 from stream_sort.cli.page.elements import GENERATOR

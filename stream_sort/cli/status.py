@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from stream_sort.cli.arguments import Json, duration_of, shows_queues
+from stream_sort.cli.arguments import Every, Json, duration_of, shows_queues
 from stream_sort.cli.connection import Connection, connected
 from stream_sort.cli.output import WIDE, Cell, Styled, console, json_line, print_json, visible
 from stream_sort.cli.tables import fitted, tabled
@@ -43,7 +43,7 @@ def status(  # noqa: PLR0913  # each is an option
     limit: Annotated[int, typer.Option(min=0, help="How many queues to show, the worst; 0 for all.")] = 40,
     deep: Annotated[bool, typer.Option("--deep", help="Read the items table, too. One read a queue.")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Repeat until Ctrl-C, with rates.")] = False,
-    every: Annotated[str, typer.Option(metavar="DURATION", help="How often, with --watch: 500ms, 5s, 1m.")] = "2s",
+    every: Every = "2s",
     as_json: Json = False,
 ) -> None:
     """Show what every queue is doing, or some, the worst first.
