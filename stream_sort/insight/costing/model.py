@@ -72,15 +72,7 @@ class Load:
     def __post_init__(self) -> None:
         if not self.messages >= 0:
             raise InvalidInput(f"messages is {self.messages}; it must be at least 0")
-        for name in (
-            "batch",
-            "size",
-            "queues_a_batch",
-            "queues",
-            "shuffled",
-            "batch_size",
-            "sweep_minutes",
-        ):
+        for name in ("batch", "size", "queues_a_batch", "queues", "shuffled", "batch_size", "sweep_minutes"):
             if not getattr(self, name) >= 1:
                 raise InvalidInput(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.consumers < 0:

@@ -18,9 +18,7 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         return Work(
-            self.requests + other.requests,
-            self.write_units + other.write_units,
-            self.read_units + other.read_units,
+            self.requests + other.requests, self.write_units + other.write_units, self.read_units + other.read_units
         )
 
     def __mul__(self, times: float) -> Work:
