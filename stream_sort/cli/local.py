@@ -47,7 +47,7 @@ def up(  # noqa: PLR0913  # each is an option
         str | None,
         typer.Option(
             metavar="NAME",
-            help="A sink for process, in place of a handler: log, sqs-fifo, kinesis, eventbridge, sns-fifo, lambda.",
+            help="A sink, in place of a handler: log, sqs-fifo, kinesis, eventbridge, sns-fifo, lambda.",
         ),
     ] = None,
     settings: Annotated[
