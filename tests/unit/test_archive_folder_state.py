@@ -277,7 +277,7 @@ LATER = SegmentPlan("q", 59, (79,))
 
 @pytest.mark.parametrize("after", [-11, 9, 29, 59])
 @pytest.mark.parametrize("gone", [(), (THIRD.mark,), (SECOND.mark,), (SECOND.name,), (FIRST.name, FIRST.mark)])
-def test_what_is_kept_of_a_shelf_answers_for_plans_to_come_as_all_of_it(after: int, gone: tuple[str, ...]) -> None:
+def test_what_is_kept_of_a_folder_state_answers_for_plans_to_come_as_all_of_it(after: int, gone: tuple[str, ...]) -> None:
     state = without(*gone)
     kept = state.ahead(after)
     assert (kept.unfinished, kept.end, kept.begins[:1]) == (state.unfinished, state.end, state.begins[:1])
@@ -286,7 +286,7 @@ def test_what_is_kept_of_a_shelf_answers_for_plans_to_come_as_all_of_it(after: i
             assert (kept.room(plan.after), kept.refusal(plan)) == (state.room(plan.after), state.refusal(plan))
 
 
-def test_what_is_kept_of_a_shelf_does_not_grow_with_the_runs_before() -> None:
+def test_what_is_kept_of_a_folder_state_does_not_grow_with_the_runs_before() -> None:
     plans = [SegmentPlan("q", seq - 1, (seq,)) for seq in range(1_000)]
     kept = FolderState.of(sorted(names(*plans))).ahead(999)
     assert (len(kept.plans), len(kept.finished), kept.segments) == (2, 2, ())
