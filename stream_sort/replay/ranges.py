@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from stream_sort.errors import InvalidInput, SettingsError, shown
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ, check_queue
 from stream_sort.replay.files.json_content import value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 # Rows of a part where nobody asks for more or fewer.
 ROWS_PER_PART = 100_000
 # What it takes to ask for one more range, in rows that could be read meanwhile.
 ROWS_A_RANGE = 150
+Thing = TypeVar("Thing")
 YEAR_10000 = 253_402_300_800.0
 
 
@@ -73,15 +74,22 @@ def cut_parts(ranges: Iterable[Range], rows_per_part: int) -> list[Part]:
     """
     if rows_per_part < 1:
         raise SettingsError(f"rows per part is {rows_per_part}; it must be at least 1")
-    packed: list[list[Range]] = []
-    room, price = 0, min(ROWS_A_RANGE, rows_per_part // 50)
-    for piece in _pieces(ranges, rows_per_part):
-        if len(piece) > room:
-            packed.append([])
-            room = rows_per_part
-        packed[-1].append(piece)
-        room -= len(piece) + price
-    return [Part(number, tuple(held)) for number, held in enumerate(packed)]
+    price = min(ROWS_A_RANGE, rows_per_part // 50)
+    together = packed(_pieces(ranges, rows_per_part), len, rows_per_part, price)
+    return [Part(number, tuple(held)) for number, held in enumerate(together)]
+
+
+def packed(things: Iterable[Thing], size: Callable[[Thing], int], most: int, price: int = 0) -> list[list[Thing]]:
+    """Return things in their order, packed together up to a size; each has its `price` beside its size."""
+    groups: list[list[Thing]] = []
+    room = 0
+    for thing in things:
+        if not groups or size(thing) > room:
+            groups.append([])
+            room = most
+        groups[-1].append(thing)
+        room -= size(thing) + price
+    return groups
 
 
 def joined(ranges: Iterable[Range]) -> list[Range]:

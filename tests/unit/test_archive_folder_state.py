@@ -277,7 +277,9 @@ LATER = SegmentPlan("q", 59, (79,))
 
 @pytest.mark.parametrize("after", [-11, 9, 29, 59])
 @pytest.mark.parametrize("gone", [(), (THIRD.mark,), (SECOND.mark,), (SECOND.name,), (FIRST.name, FIRST.mark)])
-def test_what_is_kept_of_a_folder_state_answers_for_plans_to_come_as_all_of_it(after: int, gone: tuple[str, ...]) -> None:
+def test_what_is_kept_of_a_folder_state_answers_for_plans_to_come_as_all_of_it(
+    after: int, gone: tuple[str, ...]
+) -> None:
     state = without(*gone)
     kept = state.ahead(after)
     assert (kept.unfinished, kept.end, kept.begins[:1]) == (state.unfinished, state.end, state.begins[:1])

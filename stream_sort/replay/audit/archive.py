@@ -31,10 +31,10 @@ from stream_sort.replay.origins.archive.manifest import (
 from stream_sort.replay.origins.archive.segments import read_segment
 from stream_sort.replay.origins.export.order import Doubles
 from stream_sort.replay.origins.origin import run_parts
-from stream_sort.replay.ranges import Range
+from stream_sort.replay.ranges import Range, packed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -80,7 +80,8 @@ class ArchiveSurvey:
         """Yield the runs of all segments that can be trusted."""
         self._load()
         storage = self._storage
-        parts = list(_packed(self._manifests, spark.sparkContext.defaultParallelism))
+        share = sum(one.size for one in self._manifests) // spark.sparkContext.defaultParallelism + 1
+        parts = packed(self._manifests, lambda one: one.size, min(TASK_BYTES, share))
         for runs, damaged in run_parts(spark, parts, lambda held: _look(storage, held)):
             self.damaged += damaged
             yield runs
@@ -203,20 +204,6 @@ def _unkept(queue: str, promise: Promise, held: tuple[int, int] | None) -> Itera
 def _queue_of(name: str) -> str:
     """Return the queue in whose folder a file is."""
     return decode_queue(name.removeprefix(QUEUES).partition("/")[0]) or ""
-
-
-def _packed(manifests: Sequence[Manifest], executors: int) -> Iterator[list[Manifest]]:
-    limit = min(TASK_BYTES, sum(one.size for one in manifests) // executors + 1)
-    held: list[Manifest] = []
-    size = 0
-    for manifest in manifests:
-        if held and size + manifest.size > limit:
-            yield held
-            held, size = [], 0
-        held.append(manifest)
-        size += manifest.size
-    if held:
-        yield held
 
 
 def _look(storage: Storage, manifests: list[Manifest]) -> tuple[pa.RecordBatch, list[Damaged]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import SettingsError, StoreError, shown
 from stream_sort.replay.files.json_content import flaw, value_of
-from stream_sort.replay.ranges import Part, Range, range_of
+from stream_sort.replay.ranges import Part, Range, packed, range_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -123,18 +123,13 @@ def whole_queues(ranges: Iterable[Range], rows_per_part: int) -> list[Part]:
     queues: dict[str, list[Range]] = {}
     for one in sorted(ranges):
         queues.setdefault(one.queue, []).append(one)
-    packed: list[tuple[int, list[Range]]] = []
-    room = 0
-    for held in queues.values():
-        rows = sum(map(len, held))
-        if rows > room:
-            packed.append((0, []))
-            room = rows_per_part
-        before, together = packed[-1]
-        packed[-1] = before + rows, together + held
-        room -= rows
-    packed.sort(key=lambda one: -one[0])
-    return [Part(number, tuple(together)) for number, (_, together) in enumerate(packed)]
+    together = packed(queues.values(), _rows, rows_per_part)
+    parts = [[one for held in some for one in held] for some in together]
+    return [Part(number, tuple(held)) for number, held in enumerate(sorted(parts, key=_rows, reverse=True))]
+
+
+def _rows(ranges: Iterable[Range]) -> int:
+    return sum(map(len, ranges))
 
 
 @dataclass(frozen=True, slots=True)
