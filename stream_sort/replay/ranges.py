@@ -170,15 +170,6 @@ class Selection:
         """Return whether a queue is wanted at all."""
         return (self.queues is None or queue in self.queues) and (self.only is None or queue in self.only)
 
-    def wants_time(self, arrived_at: int | None) -> bool:
-        """Return True if a slot of that arrival, in milliseconds, is wanted; without one it is, unless times count."""
-        if not self.by_time:
-            return True
-        if arrived_at is None:
-            return False
-        early = self.since is not None and arrived_at < self.since * 1000
-        return not early and (self.until is None or arrived_at < self.until * 1000)
-
 
 def clipped(selection: Selection, ranges: Iterable[Range]) -> list[Range]:
     """Return the wanted part of each range, without the empty ones, sorted."""

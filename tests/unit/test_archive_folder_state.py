@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from stream_sort.errors import FileMissing
-from stream_sort.replay.origins.archive.folder_state import Finished, FolderState, settled, unfinished_notes, with_data
-from stream_sort.replay.origins.archive.folders import Folder, FolderReader, folders
+from stream_sort.replay.origins.archive.folder_state import Finished, FolderState, settled, with_data
+from stream_sort.replay.origins.archive.folders import Folder, FolderReader, folders, unfinished_notes
 from stream_sort.replay.origins.archive.manifest import folder_of, segment_name
 from stream_sort.replay.origins.archive.plan import SegmentPlan
 

@@ -17,8 +17,8 @@ from stream_sort.replay.audit.queues import RUNS, RunCollector
 from stream_sort.replay.engine.report import some_notes
 from stream_sort.replay.files.paths import decode_queue
 from stream_sort.replay.files.storage import AT_ONCE
-from stream_sort.replay.origins.archive.folder_state import SOME, unfinished_notes
-from stream_sort.replay.origins.archive.folders import STRAY, folders
+from stream_sort.replay.origins.archive.folder_state import SOME
+from stream_sort.replay.origins.archive.folders import STRAY, folders, unfinished_notes
 from stream_sort.replay.origins.archive.manifest import (
     LOST,
     QUEUES,

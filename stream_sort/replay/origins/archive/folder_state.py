@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _FINISHED = re.compile(r"(-?[0-9]{19})\.(-?[0-9]{19})\.([0-9]+)\.done")
 # Queues that are named in notes.
 SOME = 5
-UNFINISHED = "a run of archive is not finished; what it has written so far is left out; run archive again"
 _PLAN = re.compile(r"(-?[0-9]{19})\.json")
 
 
@@ -149,11 +148,6 @@ class FolderState:
         if not self.plans or self.plans[-1] in self._marks:
             return self.segments
         return self.segments[: bisect_left(self.segments, self.plans[-1])]
-
-    @property
-    def is_unfinished(self) -> bool:
-        """Whether the newest plan is not finished."""
-        return self.unfinished is not None
 
     @property
     def unfinished(self) -> int | None:
@@ -284,15 +278,6 @@ def _told(mark: Finished, plan: SegmentPlan) -> str:
         f"{len(plan.ends)} up to seq {plan.through}: one of them was changed; {LOST}. A mark may be deleted: where all "
         "segments of its plan are there, archive makes it again"
     )
-
-
-def unfinished_notes(queues: Iterable[str]) -> tuple[str, ...]:
-    """Return what is said of queues whose newest plan is not finished; a few are named."""
-    found = sorted(queues)
-    told = [f"queue {queue!r}: {UNFINISHED}" for queue in found[:SOME]]
-    if len(found) > SOME:
-        told.append(f"and {len(found) - SOME:,} more queues with a run of archive that is not finished")
-    return tuple(told)
 
 
 def settled(state: FolderState, look: Callable[[], FolderState]) -> FolderState:

@@ -9,7 +9,7 @@ from stream_sort.errors import ArchiveDamaged, FileMissing, InvalidInput
 from stream_sort.model.message import MAX_SEQ
 from stream_sort.replay.files.paths import decode_queue, encode_seq
 from stream_sort.replay.files.storage import AT_ONCE
-from stream_sort.replay.origins.archive.folder_state import FolderState, settled, with_data
+from stream_sort.replay.origins.archive.folder_state import SOME, FolderState, settled, with_data
 from stream_sort.replay.origins.archive.manifest import MANIFEST, QUEUES, deletable, first_seq, is_manifest, parse
 from stream_sort.replay.origins.archive.plan import SegmentPlan, stored_plan
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stream_sort.replay.origins.archive.manifest import Manifest
     from stream_sort.replay.ranges import Range
 
+UNFINISHED = "a run of archive is not finished; what it has written so far is left out; run archive again"
 STRAY = "no queue's folder has such a name; move it out of the archive"
 
 
@@ -158,7 +159,16 @@ def folders(
         names_of = {first: f"{folder}{encode_seq(first)}{MANIFEST}" for first in state.readable}
         ends = {names_of[first]: through for first, through in state.ends.items() if first in names_of}
         manifests = tuple(names_of.values())
-        yield Folder(folder, manifests, state.damage(), state.is_unfinished, state.queue, ends)
+        yield Folder(folder, manifests, state.damage(), state.unfinished is not None, state.queue, ends)
+
+
+def unfinished_notes(queues: Iterable[str]) -> tuple[str, ...]:
+    """Return what is said of queues whose newest plan is not finished; a few are named."""
+    found = sorted(queues)
+    told = [f"queue {queue!r}: {UNFINISHED}" for queue in found[:SOME]]
+    if len(found) > SOME:
+        told.append(f"and {len(found) - SOME:,} more queues with a run of archive that is not finished")
+    return tuple(told)
 
 
 def _told(first: int, error: ArchiveDamaged | FileMissing) -> str:

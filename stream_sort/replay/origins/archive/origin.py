@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput
 from stream_sort.replay.files.storage import AT_ONCE
-from stream_sort.replay.origins.archive.folder_state import UNFINISHED, unfinished_notes
-from stream_sort.replay.origins.archive.folders import STRAY, folders
+from stream_sort.replay.origins.archive.folders import STRAY, UNFINISHED, folders, unfinished_notes
 from stream_sort.replay.origins.archive.manifest import (
     DATA,
     LOST,
