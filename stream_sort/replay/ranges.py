@@ -49,7 +49,7 @@ def range_of(queue: object, after: object, through: object) -> Range:
 
 
 def is_stored_number(value: object) -> TypeGuard[int]:
-    """Return whether a value of a file can be a seq, the bound of a range, or a count."""
+    """Return True if a value of a file can be a seq, the bound of a range, or a count."""
     return type(value) is int and MIN_SEQ - 1 <= value <= MAX_SEQ
 
 
@@ -167,7 +167,7 @@ class Selection:
         return Range(whole.queue, after, max(after, through))
 
     def wants_queue(self, queue: str) -> bool:
-        """Return whether a queue is wanted at all."""
+        """Return True if a queue is wanted at all."""
         return (self.queues is None or queue in self.queues) and (self.only is None or queue in self.only)
 
 

@@ -87,7 +87,7 @@ class QueueAudit:
         return list(self._gaps())
 
     def holds(self, seq: int) -> bool:
-        """Return whether a slot is taken."""
+        """Return True if a slot is taken."""
         return any(first <= seq <= last for first, last in self.runs)
 
     def lag(self) -> dict[str, int]:

@@ -100,7 +100,7 @@ class StandingReader:
             audit.trimmed_through = cursor.floor
 
     def _is_stuck(self, audit: QueueAudit) -> bool:
-        """Return whether the slot behind the position, as it is now, is taken."""
+        """Return True if the slot behind the position, as it is now, is taken."""
         position = audit.position
         while position is not None:
             head = self.sorter.homes.of(audit.queue).heads.peek(audit.queue, position + 1)
@@ -137,7 +137,7 @@ class StandingReader:
             queues[name].checkpoints[consumer.name] = seq
 
     def _has_reached(self, audit: QueueAudit, seq: int) -> bool:
-        """Return whether the position is at a seq by now, or nobody can tell."""
+        """Return True if the position is at a seq by now, or nobody can tell."""
         (answer,) = _tried(lambda one: seq <= self.sorter.position(one.queue), [audit])
         return answer is not False
 

@@ -104,11 +104,11 @@ class Join:
         self.access.sorter.in_flight.map(lambda new: self._hold(new, plan, begins=begins, free=free), wanted)
 
     def has_begun(self, ledger: Ledger) -> bool:
-        """Return whether checkpoints were, or are about to be, moved to where the replay ends."""
+        """Return True if checkpoints were, or are about to be, moved to where the replay ends."""
         return ledger.storage.exists(BEGUN)
 
     def is_let_go(self, ledger: Ledger) -> bool:
-        """Return whether the consumer was retired after it was joined: it is held nowhere."""
+        """Return True if the consumer was retired after it was joined: it is held nowhere."""
         return self.has_begun(ledger) and self._registered() is None
 
     def join(self, plan: JobPlan, ledger: Ledger) -> int:
@@ -236,7 +236,7 @@ def _refused(problem: str) -> JoinRefused:
 
 
 def _went_on(there: Checkpoint, joined: Checkpoint) -> bool:
-    """Return whether a checkpoint may be that of a consumer that was joined, and has gone on."""
+    """Return True if a checkpoint may be that of a consumer that was joined, and has gone on."""
     return there.seq >= joined.seq and not there.run.startswith(HOLD)
 
 

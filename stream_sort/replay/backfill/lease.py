@@ -85,7 +85,7 @@ class Lease:
         return json.dumps(seen | {"released": released}).encode()
 
     def is_held(self) -> bool:
-        """Return whether no other run has taken over, and it was not given back."""
+        """Return True if no other run has taken over, and it was not given back."""
         there = _read(self.storage, self.name)
         if there is None or there["owner"] != self.owner or there["released"]:
             return False
@@ -167,7 +167,7 @@ def _read(storage: Storage, name: str) -> dict[str, Any] | None:
 
 
 def _is_over(there: dict[str, Any], mine: Lease) -> bool:
-    """Return whether a run that had the lease has given it back, or has ended without."""
+    """Return True if a run that had the lease has given it back, or has ended without."""
     if there["released"] or mine.clock() - there["seen"] > EXPIRY:
         return True
     return bool(there["machine"] == mine.machine) and not _is_alive(there["pid"])

@@ -132,7 +132,7 @@ class BackfillOptions:
             raise SettingsError("--since and --until leave gaps, and a table releases nothing behind a gap")
 
     def _is_one_place(self) -> bool:
-        """Return whether source and target are in one region, at one endpoint, whichever way they were named."""
+        """Return True if source and target are in one region, at one endpoint, whichever way they were named."""
         sink, source = self.sink, self.source
         if sink.to_region is None and sink.to_endpoint_url is None:
             return True

@@ -101,7 +101,7 @@ def _spoiled(options: BackfillOptions, records: dict[int, PartRecord]) -> set[in
 
 
 def _is_holed(options: BackfillOptions, record: PartRecord) -> bool:
-    """Return whether it went on behind a hole, and not because it was to be skipped."""
+    """Return True if it went on behind a hole, and not because it was to be skipped."""
     return record.has_holes and not (record.skips and options.on_gap == "skip")
 
 

@@ -20,12 +20,12 @@ COLUMNS = ("queue", "rows", "tombstones", "missing", "gaps", "first", "last", "p
 
 
 def is_complete(options: BackfillOptions, tallies: Sequence[RangeTally]) -> bool:
-    """Return whether every seq came, and one message only; where gaps may be skipped, every one that is there."""
+    """Return True if every seq came, and one message only; where gaps may be skipped, every one that is there."""
     return is_settled(options, tallies) and not any(one.conflicts for one in tallies)
 
 
 def is_settled(options: BackfillOptions, tallies: Sequence[RangeTally]) -> bool:
-    """Return whether another run could do no better."""
+    """Return True if another run could do no better."""
     if options.on_gap == "skip":
         return all(one.is_done for one in tallies)
     return all(one.is_whole for one in tallies)

@@ -106,7 +106,7 @@ def check_report_file(path: str | None, option: str = "--report") -> None:
 
 
 def is_there(path: str, option: str, ask: Callable[[Path], bool]) -> bool:
-    """Return whether a path is what is asked, such as Path.is_dir; SettingsError for a name that nothing can have."""
+    """Return True if a path is what is asked, such as Path.is_dir; SettingsError for a name that nothing can have."""
     try:
         return ask(Path(path))
     except OSError as error:

@@ -83,7 +83,7 @@ class _Interrupts:
 
 
 def _is_bad_moment(frame: FrameType | None) -> bool:
-    """Return whether what is interrupted was called by something that must not break off."""
+    """Return True if what is interrupted was called by something that must not break off."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if module.partition(".")[0] in JAVA or frame.f_code.co_filename.startswith(IMPORT):

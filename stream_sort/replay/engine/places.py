@@ -62,7 +62,7 @@ def _may_be_near(given: argparse.Namespace) -> bool:
 
 
 def _reads_files(given: argparse.Namespace) -> bool:
-    """Return whether history is read from files; the archive that the archive job writes is not."""
+    """Return True if history is read from files; the archive that the archive job writes is not."""
     return hasattr(given, "export") and bool(given.export or given.archive)
 
 

@@ -63,7 +63,7 @@ class Storage:
         return _place(self).some_name()
 
     def exists(self, name: str) -> bool:
-        """Return whether there is such a file."""
+        """Return True if there is such a file."""
         return self.size(name) is not None
 
     def size(self, name: str) -> int | None:

@@ -151,7 +151,7 @@ class _Job:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Return whether it has ended, within so many seconds."""
+        """Return True if it has ended, within so many seconds."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 

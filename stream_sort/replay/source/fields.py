@@ -112,7 +112,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Return whether Arrow reads this type from JSON as we do."""
+    """Return True if Arrow reads this type from JSON as we do."""
     if types.is_list(kind):
         return _is_plain(kind.value_type)
     if types.is_struct(kind):

@@ -210,7 +210,7 @@ def _rest(batch: Batch, done: int) -> Batch:
 
 
 def _may_pass(error: Exception | None) -> bool:
-    """Return whether to try again: a sink's problem may be the network's; what no retry cures is ours and says so."""
+    """Return True if it may pass: a sink's problem may be the network's; what no retry cures is ours and says so."""
     return not isinstance(error, StreamSortError) or isinstance(error, HandlerProblem) or error.retryable
 
 

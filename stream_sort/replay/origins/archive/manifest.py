@@ -111,7 +111,7 @@ def segment_name(held: Range) -> str:
 
 
 def is_manifest(name: str) -> bool:
-    """Return whether a file is called like the manifest of a segment."""
+    """Return True if a file is called like the manifest of a segment."""
     try:
         first_seq(name)
     except InvalidInput:
@@ -179,7 +179,7 @@ def check_end(manifest: Manifest, through: int | None, address: str) -> None:
 
 
 def _is_sound(manifest: Manifest) -> bool:
-    """Return whether row groups fill the range, one after the other."""
+    """Return True if row groups fill the range, one after the other."""
     range_of(manifest.queue, manifest.after, manifest.through)
     counts = manifest.rows, manifest.tombstones, manifest.size
     if not all(map(is_stored_number, counts)) or not _are_times(manifest) or not _SHA256.fullmatch(manifest.sha256):

@@ -107,7 +107,7 @@ def mark_finished(storage: Storage, plan: SegmentPlan) -> None:
 
 
 def is_written(storage: Storage, held: Range) -> bool:
-    """Return whether a segment and its manifest are there, as far as names and sizes tell."""
+    """Return True if a segment and its manifest are there, as far as names and sizes tell."""
     name = segment_name(held) + MANIFEST
     try:
         manifest = stored_manifest(storage, name)
