@@ -115,7 +115,7 @@ def job_lines(draw: DrawFn) -> list[Any]:
     """The words of a job."""
     job = draw(st.sampled_from(sorted(JOBS)))
     words: list[str] = []
-    for action in JOBS[job][0]()._actions:
+    for action in JobParser(job)._actions:
         if action.option_strings and (action.required or draw(st.integers(0, 4)) == 0):
             words.append(action.option_strings[-1])
             choices = list(action.choices or ELSEWHERE.get(action.option_strings[-1].replace("to-", ""), []))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from stream_sort import concurrency
+from stream_sort.ports import in_flight
 from stream_sort.replay.archive import job
 from stream_sort.replay.audit import archive as audit
 from stream_sort.replay.files import storage
@@ -49,5 +49,5 @@ def installed(world: World) -> Iterator[pytest.MonkeyPatch]:
         patch.setattr(audit, "run_parts", run_parts)
         patch.setattr(storage, "_place", lambda _: world.files)
         patch.setattr(Owner, "of", lambda _: OWNER)
-        patch.setattr(concurrency, "ThreadPoolExecutor", OneThread)
+        patch.setattr(in_flight, "ThreadPoolExecutor", OneThread)
         yield patch
