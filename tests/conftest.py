@@ -31,6 +31,8 @@ SPARK = ("tests/spark/processes/", "tests/spark/")
 EMULATED = {"ministack": "ministack", "client": "moto"}
 # They are begun first.
 LONGEST = ("spark", "local_stack", "simulation", "functional")
+# A JVM of a test ends before a second, better compilation pays. Spark takes this in silence, not JAVA_TOOL_OPTIONS.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Tables(NamedTuple):
@@ -83,6 +85,13 @@ def _examples_are_the_same_whatever_is_loaded() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if settings().derandomize:
             patch.setattr(HypothesisProvider, "_local_constants", Constants())
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _jvms_start_fast() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", JVM)
         yield
 
 

@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 
 
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-# These JVMs end before a second, better compilation pays. Spark takes it in silence, as it would not JAVA_TOOL_OPTIONS.
-JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _jvms_start_fast() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_SUBMIT_OPTS", JVM)
-        yield
 
 
 @pytest.fixture(scope="package")

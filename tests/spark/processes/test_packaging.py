@@ -50,7 +50,8 @@ def environment() -> dict[str, str]:
     It is installed by a .pth file, which a Python obeys in its own folder of libraries, but not in one of PYTHONPATH.
     """
     python = getattr(sys, "_base_executable", sys.executable)
-    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "HOME") if name in os.environ}
+    names = ("PATH", "JAVA_HOME", "HOME", "SPARK_SUBMIT_OPTS")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     return kept | {
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
