@@ -192,7 +192,7 @@ def test_a_sweep_of_healthy_queues_costs_what_the_formula_says(fresh: Bench, que
     assert measured.write_units == month.write_units == load.sweeps + HOURS
 
 
-@pytest.mark.parametrize("queues", [30, 650])
+@pytest.mark.parametrize("queues", [30, 510])
 def test_looks_at_idle_and_active_queues_cost_what_the_formula_says(fresh: Bench, queues: int) -> None:
     names = begun(fresh, queues)
     # The pass over all queues, in two parts at most.
