@@ -62,7 +62,7 @@ def processes_of(home: Path) -> list[str]:
     return found
 
 
-def eventually(question: Callable[[], bool], seconds: float = 10.0) -> bool:
+def eventually(question: Callable[[], bool], seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while not question():
         if time.monotonic() > deadline:
@@ -99,7 +99,7 @@ def test_the_demo_ends_with_a_verdict_that_it_checked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["sam build", "writers at once"])
 def test_ctrl_c_ends_the_demo_and_its_local_aws(tmp_path: Path, builds: Path, when: str) -> None:
-    demo = start(tmp_path, builds=builds)
+    demo = start(tmp_path, builds=builds if when == "sam build" else None)
     read_until(demo, when)
     time.sleep(0.5)
     assert left_behind(tmp_path) != []
