@@ -79,7 +79,7 @@ def left_behind(home: Path) -> list[str]:
     return found
 
 
-def eventually(question: Callable[[], Any], seconds: float = 30.0) -> Any:
+def eventually(question: Callable[[], Any], seconds: float = 120.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (answer := question()) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -36,7 +36,7 @@ def test_the_workers_of_a_soak_end_with_a_parent_that_is_killed() -> None:
         assert parent.stdout.readline().strip() == WORKING
         parent.kill()
         # The workers have the same stdout: it ends with the last of them.
-        parent.communicate(timeout=20)
+        parent.communicate(timeout=120)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(parent.pid, signal.SIGKILL)

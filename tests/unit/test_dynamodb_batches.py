@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -234,8 +233,8 @@ def test_what_a_batch_decided_stays_so_when_its_next_round_fails(client: Faulty,
     assert client.calls.count("batch_execute_statement") > 1
 
 
-def wire(seq: int) -> dict[str, Any]:
-    return {"queue": {"S": "q"}, "seq": {"N": str(seq)}}
+def wire(seq: int, queue: str = "q") -> dict[str, Any]:
+    return {"queue": {"S": queue}, "seq": {"N": str(seq)}}
 
 
 INDEX_KEY = (
@@ -261,19 +260,28 @@ def test_i9_a_message_that_an_index_of_the_table_refuses_is_rejected_alone(
     assert "Index Key author" in str(error)
 
 
-def test_i7_a_throttled_message_put_alone_delays_no_other_and_all_wait_once(client: Faulty) -> None:
-    sorter = StreamSorter(client=client, deadline=1.0, in_flight=1)
+def test_i7_a_throttled_message_put_alone_delays_no_other(client: Faulty) -> None:
+    sorter = StreamSorter(client=client, deadline=0.2, in_flight=1)
     client.before = {"batch_execute_statement": [refusal("AccessDeniedException")]}
-
-    def throttle(method: str, request: dict[str, Any]) -> None:
-        if method == "put_item" and request["TableName"] == "Items" and request["Item"]["queue"]["S"] == "hot":
-            raise refusal(THROTTLE)
-
-    client.watch = throttle
-    began = time.monotonic()
+    client.watch = throttle_hot
     result = sorter.put_many([*({"queue": "hot", "seq": seq} for seq in range(20)), message(0), message(1)])
     assert (len(result.rejected), result.accepted, sorter.position("q")) == (20, 2, 1)
-    assert time.monotonic() - began < 12, "twenty waits would take 20 seconds"
+
+
+def test_i7_throttled_messages_put_alone_all_wait_once(client: Faulty) -> None:
+    now = [0.0]
+    calls = Calls(client, 1.0, lambda seconds: now.__setitem__(0, now[0] + seconds), lambda: now[0], lambda: 0.5)
+    inserts = Inserts(calls, TableNames("Items", "Cursor", KeyNames()), InFlight(1))
+    client.before = {"batch_execute_statement": [refusal("AccessDeniedException")]}
+    client.watch = throttle_hot
+    answers = inserts.many([*(wire(seq, "hot") for seq in range(20)), wire(0), wire(1)])
+    assert [type(answer) for answer in answers] == [StoreUnavailable] * 20 + [type(None)] * 2
+    assert 0.5 < now[0] < 2.0, "twenty waits would take 20 seconds"
+
+
+def throttle_hot(method: str, request: dict[str, Any]) -> None:
+    if method == "put_item" and request["TableName"] == "Items" and request["Item"]["queue"]["S"] == "hot":
+        raise refusal(THROTTLE)
 
 
 def test_i7_a_table_that_does_not_answer_is_not_asked_for_every_message(client: Faulty) -> None:

@@ -124,7 +124,7 @@ def test_large_messages_are_stored_before_they_fill_the_memory() -> None:
 
 
 def test_calls_in_flight_run_at_once_and_answer_in_order() -> None:
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
 
     def call(job: int) -> int:
         together.wait()

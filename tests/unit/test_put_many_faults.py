@@ -107,7 +107,7 @@ def test_i7_late_messages_that_cannot_be_kept_are_tried_twice_a_queue() -> None:
 
 def test_queues_are_begun_at_once() -> None:
     sorter = StreamSorter.in_memory(in_flight=3)
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
     create = sorter.stores.cursors.create
 
     def slow(cursor: Any) -> Any:

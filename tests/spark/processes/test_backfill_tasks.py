@@ -50,7 +50,7 @@ def test_two_attempts_at_one_part_at_once_publish_the_same_bytes(tmp_path: Path)
     def in_pieces(size: int) -> Iterator[pa.RecordBatch]:
         for first in range(0, 100, size):
             if first == 50:
-                both.wait(10)
+                both.wait(60)
             yield slots("ada", range(first, first + size))
 
     def attempt(size: int) -> None:
@@ -61,7 +61,7 @@ def test_two_attempts_at_one_part_at_once_publish_the_same_bytes(tmp_path: Path)
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert len(seen) == 2
     assert len(set(seen)) == 1
     assert list(files(tmp_path / "out")) == ["part-0000000.parquet"]

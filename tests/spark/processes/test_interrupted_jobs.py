@@ -46,7 +46,7 @@ def assert_interrupted(job: subprocess.Popen[str]) -> None:
     assert "Traceback" not in told
     assert any(line.startswith("stream-sort: stopping; ") for line in lines)
     assert lines[-1].startswith("stream-sort: interrupted; to go on: run the same command again")
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE
     while left_over(job) and time.monotonic() < until:
         time.sleep(0.1)
     assert not left_over(job)
