@@ -5,6 +5,9 @@ SHELL := /bin/bash
 .PHONY: help setup demo recording build wheel deploy docs docs-serve test test-quick lint fmt bench bench-spark load soak \
         fuzz audit clean build-StreamSortLayer dist/stream_sort.zip .java .browser
 
+# Whoever builds images often sets it. Here it would have every process compile anew all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 SEEDS ?= 100000
 MINUTES ?= 15
