@@ -67,12 +67,18 @@ def environment() -> dict[str, str]:
 def submitted(
     environment: dict[str, str], folder: Path, bundle: Path | None, *job: str
 ) -> subprocess.CompletedProcess[str]:
-    """What `spark-submit --py-files bundle job` does, far from this folder; it joins the job's stderr to stdout."""
+    """What `spark-submit --py-files bundle job` does, far from this folder, with all that the job said on stdout.
+
+    The job says it into a file: Spark passes it on as well, but when a job fails it ends without waiting until it has.
+    """
+    driver, said = folder / "driver", folder / "said"
+    driver.write_text(f'#!/bin/sh\nexec "{environment["PYSPARK_DRIVER_PYTHON"]}" "$@" >"{said}" 2>&1\n')
+    driver.chmod(0o755)
     files = [] if bundle is None else ["--py-files", str(bundle)]
     command = [str(SUBMIT), "--master", "local[1]", "--conf", "spark.ui.enabled=false", *files, *job]
-    return subprocess.run(
-        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
+    variables = environment | {"PYSPARK_DRIVER_PYTHON": str(driver)}
+    done = subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.CompletedProcess(command, done.returncode, said.read_text() if said.exists() else "", done.stderr)
 
 
 def test_the_zip_holds_the_modules_of_the_package_and_nothing_else(bundle: Path) -> None:
