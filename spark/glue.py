@@ -13,7 +13,7 @@ JOBS = ("backfill", "audit", "archive")
 
 
 def main(argv: list[str]) -> int:
-    """The exit code of the job that follows `--run`; whatever else Glue passes is not ours."""
+    """Run the job that follows `--run`, and return its exit code; whatever else Glue passes is not ours."""
     words = shlex.split(argv[argv.index("--run") + 1]) if "--run" in argv[:-1] else []
     if not words or words[0] not in JOBS:
         sys.stderr.write(f'glue: give --run "JOB OPTIONS", where JOB is {", ".join(JOBS)}\n')
