@@ -159,7 +159,7 @@ def test_a_message_of_a_slot_is_shown_by_its_seq(sorter: StreamSorter) -> None:
 
 
 def test_a_slot_is_cleared_as_a_whole_or_not_at_all(sorter: StreamSorter) -> None:
-    items = tables_of(sorter).stores().items
+    items = tables_of(sorter).home().items
     assert items.clear("q", -1, 3, 10) == Cleared(3, (), 3)
     assert items.clear("q", 2, 9, 2) == Cleared(3, (), 5)
     assert tables_of(sorter).queues["q"].firsts == [6]

@@ -76,16 +76,13 @@ class ControlTable:
 
     def listing(self, listing: str, latest: int, start: Any) -> dict[str, Any]:
         """Read one page of what is listed at or before `latest`."""
-        request: dict[str, Any] = {} if start is None else {"ExclusiveStartKey": start}
-        return self.calls(
-            "query",
-            self.name,
-            IndexName=tables.LISTING_INDEX,
-            KeyConditionExpression="#listing = :listing AND #at <= :latest",
-            ExpressionAttributeNames={"#listing": tables.LISTING, "#at": tables.LISTED_AT},
-            ExpressionAttributeValues={":listing": {"S": listing}, ":latest": {"N": str(latest)}},
-            **request,
-        ).body
+        request = {
+            "IndexName": tables.LISTING_INDEX,
+            "KeyConditionExpression": "#listing = :listing AND #at <= :latest",
+            "ExpressionAttributeNames": {"#listing": tables.LISTING, "#at": tables.LISTED_AT},
+            "ExpressionAttributeValues": {":listing": {"S": listing}, ":latest": {"N": str(latest)}},
+        }
+        return next(pages(partial(self.calls.body, "query", self.name), start, **request))
 
 
 def control_stores(calls: Calls, names: TableNames, name: str) -> ControlStores:

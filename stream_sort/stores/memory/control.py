@@ -41,7 +41,7 @@ class MemoryControl:
     written: MemoryEffects = field(default_factory=MemoryEffects)
     bookmark: Any = None
 
-    def stores(self, tables: MemoryTables) -> ControlStores:
+    def ports(self, tables: MemoryTables) -> ControlStores:
         """Return the ports onto these rows, which stand beside the given tables."""
         return ControlStores(
             MemoryCheckpoints(tables, self),

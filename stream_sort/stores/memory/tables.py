@@ -95,7 +95,7 @@ class MemoryTables:
         """Return the ports onto a control table; it is there from then on."""
         check_table_name(table)
         with self.lock:
-            return self.controls.setdefault(table, MemoryControl()).stores(self)
+            return self.controls.setdefault(table, MemoryControl()).ports(self)
 
     def check_control(self, table: str) -> None:
         """TableNotFound for a control table that nobody ever used: a name that is not quite right has no consumers."""
