@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import os
 import signal
+import socketserver
 import threading
 import time
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stream_sort.replay.engine import interrupts
 from stream_sort.replay.engine.interrupts import interrupts_told, interrupts_wait
+from stream_sort.replay.engine.session import _leave_quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,3 +145,15 @@ def test_another_thread_leaves_ctrl_c_alone() -> None:
     thread.start()
     thread.join()
     assert entered == [signal.default_int_handler]
+
+
+def _tell_error(server: Any) -> None:
+    server.handle_error(None, ("127.0.0.1", 1))
+
+
+def test_a_connection_that_breaks_off_while_spark_stops_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
+    with socketserver.TCPServer(("127.0.0.1", 0), socketserver.StreamRequestHandler) as server:
+        stop = partial(_tell_error, server)
+        context: Any = SimpleNamespace(_accumulatorServer=server, setLogLevel=lambda _: None, stop=stop)
+        _leave_quietly(context)
+    assert capfd.readouterr().err == ""

@@ -66,6 +66,10 @@ def _leave_quietly(context: SparkContext) -> None:
     """Stop before this process ends: what a task says that loses its driver is no news to whoever stopped the job."""
     # Nothing is left to stop but this.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Nor is it that its connection for accumulators ends with it.
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
     # Whoever stopped it before has left nothing to do.
     with suppress(AttributeError, OSError, Py4JError):
         context.setLogLevel("OFF")
