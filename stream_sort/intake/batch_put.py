@@ -147,7 +147,7 @@ class BatchPut:
             release.begin(window, begun.keys() - stuck)
             self._store_again(window, stuck, release)
         self._finish(window, release, result)
-        for document, outcome in window.told():
+        for document, outcome in window.answers():
             result.count(outcome, document)
 
     def _begin(self, window: Window, queues: list[str], turns: Turns) -> Begun:

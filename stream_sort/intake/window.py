@@ -97,7 +97,7 @@ class Window:
                 seqs.setdefault(message.queue, set()).update({message.seq} if isinstance(outcome, Status) else ())
         return seqs
 
-    def told(self) -> Iterator[tuple[Any, Outcome]]:
+    def answers(self) -> Iterator[tuple[Any, Outcome]]:
         """Yield each message with its outcome, in the order they came.
 
         A message is the very object that was given, unless that was changed since: then it is what was taken from it.

@@ -206,7 +206,7 @@ class DueReader:
         ends = {mark.through for mark in state.finished}.difference(mark.through for mark in state.strays)
         end = max([*ends, *([] if due.mark is None else [due.mark.watermark])], default=due.cursor.position)
         if self._is_beyond(due.cursor, end):
-            raise SettingsError(f"{self._told(due.cursor, 'archived', end)}; else begin another archive")
+            raise SettingsError(f"{self._describe(due.cursor, 'archived', end)}; else begin another archive")
 
     def _beyond(self, cursor: Cursor, state: FolderState) -> str:
         """Return what is wrong with an unfinished plan, or a mark alone, that goes beyond the position."""
@@ -217,7 +217,7 @@ class DueReader:
         end = cursor.position if first is None else state.through.get(first, cursor.position)
         if first is None or not self._is_beyond(cursor, end):
             return ""
-        return f"{self._told(cursor, 'planned', end)}. {deletable(first)}"
+        return f"{self._describe(cursor, 'planned', end)}. {deletable(first)}"
 
     def _is_beyond(self, cursor: Cursor, end: int) -> bool:
         if end <= cursor.position:
@@ -226,7 +226,7 @@ class DueReader:
         row = self.cursors.get(cursor.queue)
         return row is None or end > row.position
 
-    def _told(self, cursor: Cursor, what: str, end: int) -> str:
+    def _describe(self, cursor: Cursor, what: str, end: int) -> str:
         # A table takes nothing back that was trimmed.
         command = (
             f"backfill --archive {shlex.quote(self.storage.uri)} --queue={shlex.quote(cursor.queue)} --from-seq "

@@ -95,7 +95,7 @@ def unplanned(storage: Storage, wanted: Range, room: int | None, released: int) 
         if held.through <= wanted.after and held.after < wanted.after:
             continue
         if held.after < end or held.through > limit:
-            raise ArchiveDamaged(storage.address(name), _told(held, wanted, end, limit))
+            raise ArchiveDamaged(storage.address(name), _describe(held, wanted, end, limit))
         found.append(held)
         end = held.through
     return found
@@ -108,7 +108,7 @@ def _held(storage: Storage, queue: str, name: str) -> Range:
         return Range(queue, first_seq(name) - 1, first_seq(name) - 1)
 
 
-def _told(held: Range, wanted: Range, end: int, limit: int) -> str:
+def _describe(held: Range, wanted: Range, end: int, limit: int) -> str:
     if held.after < wanted.after:
         return (
             f"it goes on to seq {held.through}, and no plan goes beyond {wanted.after}: put plans back from a backup, "

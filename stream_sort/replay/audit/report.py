@@ -92,7 +92,7 @@ class AuditResult:
                 *self.notes,
                 *(f"{count:,} queue{'' if count == 1 else 's'}: {KINDS[kind]}" for kind, count in counts),
                 *(f"consumer {name}: {behind:,} behind" for name, behind in lag.items()),
-                *self._told(),
+                *self._describe(),
             ),
             wire={
                 "source": self.source,
@@ -107,7 +107,7 @@ class AuditResult:
             worst="".join(f"queue {one.queue!r}: {one.line}" for one in self.findings[:1]),
         )
 
-    def _told(self) -> tuple[str, ...]:
+    def _describe(self) -> tuple[str, ...]:
         """Return the worst findings, each with what to do about it, and where the others are."""
         open_ones = [finding for finding in self.findings if not finding.repaired]
         told = [f"queue {one.queue!r}: {one.line}" if one.queue else one.line for one in open_ones]

@@ -73,17 +73,17 @@ def positive_rate(text: str) -> float:
     return number
 
 
-def _value(metavar: str, told: str, **how: Any) -> dict[str, Any]:
-    return {"metavar": metavar, "help": told, **how}
+def _value(metavar: str, text: str, **how: Any) -> dict[str, Any]:
+    return {"metavar": metavar, "help": text, **how}
 
 
-def _flag(told: str) -> dict[str, Any]:
-    return {"action": "store_true", "help": told}
+def _flag(text: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": text}
 
 
 PLACE: Options = {
     "--stack": _value("NAME", "the CloudFormation stack whose tables are meant"),
-    **{option_name(name): _value("NAME", f"{told}; or {PREFIX}{name.upper()}") for name, told in NAMES.items()},
+    **{option_name(name): _value("NAME", f"{text}; or {PREFIX}{name.upper()}") for name, text in NAMES.items()},
     "--profile": _value("NAME", "the AWS profile; executors elsewhere have roles of their own"),
     "--region": _value("NAME", "the AWS region; that of the environment when left out"),
     "--endpoint-url": _value("URL", "another endpoint than AWS's own"),
@@ -199,7 +199,7 @@ class JobParser(argparse.ArgumentParser):
                 group.add_argument(*names.split(), **how)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Read the options; one that is mistyped is told before those that are missing for it."""
+        """Read the options; report a mistyped one before those that are missing for it."""
         known = self._option_string_actions
         for word in sys.argv[1:] if args is None else args:
             name = word.partition("=")[0]

@@ -82,7 +82,7 @@ class Fields:
                     value = _fitted(document.get(field.name), field)
                 except Misfit as misfit:
                     if not self._nulls or not field.nullable:
-                        raise _told(misfit, queue, seq, field) from None
+                        raise _describe(misfit, queue, seq, field) from None
                     value, missed = None, missed + 1
                 values[field.name].append(value)
             misfits.append(missed)
@@ -97,7 +97,7 @@ class Fields:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _told(misfit: Misfit, queue: str, seq: int, field: pa.Field) -> InvalidMessage:
+def _describe(misfit: Misfit, queue: str, seq: int, field: pa.Field) -> InvalidMessage:
     place = field.name + misfit.path
     problem = "it has no value, and must have one" if misfit.value is None else f"{shown(misfit.value)} is none"
     return InvalidMessage(

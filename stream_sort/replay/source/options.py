@@ -25,7 +25,7 @@ KNOWN = (*TABLE_OPTIONS, "archive", *COMMON_OPTIONS, *STREAM_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a read of the format `stream_sort` was told: either tables or an archive, and what of it.
+    """What a read of the format `stream_sort` was given: either tables or an archive, and what of it.
 
     Filters of Spark's narrow the selection; `asked` stays what the options say. The names of the keys are empty
     where nobody gave them, and none can be known: an archive does not say under which names its messages have them.
@@ -51,29 +51,29 @@ class SourceOptions:
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:
     """Read the options; an unknown one is an error, not a typing mistake that nobody sees."""
-    told = {_known(name): str(value) for name, value in given.items()}
-    archive = told.get("archive")
-    access = None if archive else _access(told)
-    if archive and any(name in told for name in TABLE_OPTIONS if name not in {"queueKey", "seqKey"}):
+    given = {_known(name): str(value) for name, value in given.items()}
+    archive = given.get("archive")
+    access = None if archive else _access(given)
+    if archive and any(name in given for name in TABLE_OPTIONS if name not in {"queueKey", "seqKey"}):
         raise SettingsError("archive and the options of a table were both given; read one or the other")
-    selection = _selection(told)
+    selection = _selection(given)
     return SourceOptions(
         access=access,
         archive=archive,
         selection=selection,
         asked=selection,
-        queue_key=told.get("queueKey", "" if archive else "queue"),
-        seq_key=told.get("seqKey", "" if archive else "seq"),
-        region=told.get("region"),
-        endpoint_url=told.get("endpointUrl"),
-        consistent=_yes(told, "consistent", default=True),
-        max_read_units=_rate(told),
-        rows_per_partition=_count(told, "rowsPerPartition") or ROWS_PER_PARTITION,
-        mode=_one_of(told, "mode", FAIL, NULL),
-        slots=_yes(told, "slots", default=False),
-        push_filters=_yes(told, "pushFilters", default=False),
-        max_rows_per_batch=_count(told, "maxRowsPerBatch"),
-        starting_position=_one_of(told, "startingPosition", "earliest", "latest"),
+        queue_key=given.get("queueKey", "" if archive else "queue"),
+        seq_key=given.get("seqKey", "" if archive else "seq"),
+        region=given.get("region"),
+        endpoint_url=given.get("endpointUrl"),
+        consistent=_yes(given, "consistent", default=True),
+        max_read_units=_rate(given),
+        rows_per_partition=_count(given, "rowsPerPartition") or ROWS_PER_PARTITION,
+        mode=_one_of(given, "mode", FAIL, NULL),
+        slots=_yes(given, "slots", default=False),
+        push_filters=_yes(given, "pushFilters", default=False),
+        max_rows_per_batch=_count(given, "maxRowsPerBatch"),
+        starting_position=_one_of(given, "startingPosition", "earliest", "latest"),
     )
 
 
@@ -84,57 +84,57 @@ def _known(name: str) -> str:
     raise SettingsError(f"the format stream_sort has no option {shown(name)}; it knows {', '.join(sorted(KNOWN))}")
 
 
-def _access(told: Mapping[str, str]) -> TableAccess:
+def _access(given: Mapping[str, str]) -> TableAccess:
     for name in ("itemsTable", "cursorTable"):
-        if not told.get(name):
+        if not given.get(name):
             raise SettingsError(f"the option {name} is missing; give itemsTable and cursorTable, or archive")
     return TableAccess(
-        told["itemsTable"],
-        told["cursorTable"],
-        told.get("queueKey", "queue"),
-        told.get("seqKey", "seq"),
-        told.get("region"),
-        told.get("endpointUrl"),
+        given["itemsTable"],
+        given["cursorTable"],
+        given.get("queueKey", "queue"),
+        given.get("seqKey", "seq"),
+        given.get("region"),
+        given.get("endpointUrl"),
     )
 
 
-def _selection(told: Mapping[str, str]) -> Selection:
+def _selection(given: Mapping[str, str]) -> Selection:
     return Selection(
-        queues=queue_names(told["queues"]) if "queues" in told else None,
-        from_seq=seq_number(told["fromSeq"], "fromSeq") if "fromSeq" in told else None,
-        to_seq=seq_number(told["toSeq"], "toSeq") if "toSeq" in told else None,
-        since=parse_time(told["since"], "since") if "since" in told else None,
-        until=parse_time(told["until"], "until") if "until" in told else None,
-        released=_yes(told, "released", default=True),
+        queues=queue_names(given["queues"]) if "queues" in given else None,
+        from_seq=seq_number(given["fromSeq"], "fromSeq") if "fromSeq" in given else None,
+        to_seq=seq_number(given["toSeq"], "toSeq") if "toSeq" in given else None,
+        since=parse_time(given["since"], "since") if "since" in given else None,
+        until=parse_time(given["until"], "until") if "until" in given else None,
+        released=_yes(given, "released", default=True),
     )
 
 
-def _yes(told: Mapping[str, str], name: str, *, default: bool) -> bool:
-    if name not in told:
+def _yes(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    if name not in given:
         return default
-    return _one_of(told, name, "true", "false") == "true"
+    return _one_of(given, name, "true", "false") == "true"
 
 
-def _one_of(told: Mapping[str, str], name: str, *choices: str) -> str:
-    value = told.get(name, choices[0]).lower()
+def _one_of(given: Mapping[str, str], name: str, *choices: str) -> str:
+    value = given.get(name, choices[0]).lower()
     if value not in choices:
-        raise SettingsError(f"{name} is {shown(told[name])}; it must be {' or '.join(map(repr, choices))}")
+        raise SettingsError(f"{name} is {shown(given[name])}; it must be {' or '.join(map(repr, choices))}")
     return value
 
 
-def _count(told: Mapping[str, str], name: str) -> int | None:
-    if name not in told:
+def _count(given: Mapping[str, str], name: str) -> int | None:
+    if name not in given:
         return None
-    count = seq_number(told[name], name)
+    count = seq_number(given[name], name)
     if count < 1:
         raise SettingsError(f"{name} is {count}; it must be at least 1")
     return count
 
 
-def _rate(told: Mapping[str, str]) -> float | None:
-    if "maxReadUnits" not in told:
+def _rate(given: Mapping[str, str]) -> float | None:
+    if "maxReadUnits" not in given:
         return None
     try:
-        return float(told["maxReadUnits"])
+        return float(given["maxReadUnits"])
     except ValueError:
-        raise SettingsError(f"maxReadUnits is {shown(told['maxReadUnits'])}; it must be a number") from None
+        raise SettingsError(f"maxReadUnits is {shown(given['maxReadUnits'])}; it must be a number") from None

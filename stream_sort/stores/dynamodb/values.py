@@ -46,7 +46,7 @@ def decode(wire: Wire, types: str | None) -> dict[str, Any]:
         # Of this one row, as in _at.
         raise RowDamaged(
             f"the table holds a message that somebody changed: its note on types, {shown(types, 100)}, does not fit "
-            f"{_told(wire)} ({error!r}); put the fields back that it names, or delete the attribute with the note"
+            f"{_describe(wire)} ({error!r}); put the fields back that it names, or delete the attribute with the note"
         ) from error
     return document
 
@@ -70,7 +70,7 @@ def int_at(wire: Wire, name: str) -> int:
     text = _at(wire, name, "N")
     number = _decode_number(text)
     if not isinstance(number, int):
-        raise RowDamaged(f"the table holds {name!r} = {text}, which is no whole number; its row is {_told(wire)}")
+        raise RowDamaged(f"the table holds {name!r} = {text}, which is no whole number; its row is {_describe(wire)}")
     return number
 
 
@@ -83,7 +83,7 @@ def time_at(wire: Wire, name: str) -> float:
     """Return a time that must be there in milliseconds, as seconds."""
     millis = number_at(wire, name)
     if abs(millis) > LATEST:
-        raise RowDamaged(f"the table holds {name!r} = {millis}, which is no time; its row is {_told(wire)}")
+        raise RowDamaged(f"the table holds {name!r} = {millis}, which is no time; its row is {_describe(wire)}")
     return millis / 1000
 
 
@@ -107,13 +107,13 @@ def _at(wire: Wire, name: str, kind: str) -> Any:
     if kind not in wire.get(name, {}):
         # Of this one row: it must not keep anybody from the others.
         raise RowDamaged(
-            f"the table holds a row without {name!r} of type {kind}: {_told(wire)}; "
+            f"the table holds a row without {name!r} of type {kind}: {_describe(wire)}; "
             "check who wrote it, and the table names, queue_key and seq_key"
         )
     return wire[name][kind]
 
 
-def _told(wire: Wire) -> str:
+def _describe(wire: Wire) -> str:
     return shown({name: value for name, value in wire.items() if "S" in value or "N" in value}, 200)
 
 

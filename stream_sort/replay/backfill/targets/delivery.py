@@ -99,7 +99,7 @@ class _Round:
             self._tallies[place] = replace(self._tallies[place], missing=missing, failed=str(hole))
             return False
         except StreamSortError as error:
-            self._tallies[place] = replace(self._tallies[place], failed=_told(error))
+            self._tallies[place] = replace(self._tallies[place], failed=_describe(error))
         return sum(bool(one.failed) for one in self._tallies.values()) < MOST_FAILED
 
     def end(self) -> PartRecord:
@@ -214,6 +214,6 @@ def _may_pass(error: Exception | None) -> bool:
     return not isinstance(error, StreamSortError) or isinstance(error, HandlerProblem) or error.retryable
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     cause = error.__cause__
     return str(cause if isinstance(cause, HandlerProblem) else error)

@@ -74,7 +74,7 @@ def _differences(stored: pa.RecordBatch, page: pa.RecordBatch) -> Iterator[Diffe
     same = pc.and_(same, pc.or_(tombstones, _equal(stored, archived, "binary")))
     doubts = pc.invert(same)
     for one, other in zip(stored.filter(doubts).to_pylist(), archived.filter(doubts).to_pylist(), strict=True):
-        told = _told(one, other)
+        told = _describe(one, other)
         if told:
             yield Difference(one["seq"], told)
 
@@ -84,7 +84,7 @@ def _equal(one: pa.RecordBatch, other: pa.RecordBatch, name: str) -> pa.Array:
     return pc.or_(both, pc.fill_null(pc.equal(one.column(name), other.column(name)), False))  # noqa: FBT003
 
 
-def _told(stored: dict[str, Any], archived: dict[str, Any]) -> str:
+def _describe(stored: dict[str, Any], archived: dict[str, Any]) -> str:
     """Return how a slot and an archived one differ; empty where only their texts do."""
     if stored["seq"] != archived["seq"]:
         return "it is not in its place in the archive"

@@ -177,7 +177,7 @@ class FolderState:
         """Return the state once plans were read, of which some have all their segments, and others cannot be read."""
         known, marks = list(plans), self._marks
         lies = {plan.first: marks[plan.first] for plan in known if marks.get(plan.first) not in {None, plan.finished}}
-        wrong = {**wrong, **{plan.first: _told(lies[plan.first], plan) for plan in known if plan.first in lies}}
+        wrong = {**wrong, **{plan.first: _describe(lies[plan.first], plan) for plan in known if plan.first in lies}}
         unmarked = tuple(plan for plan in whole if plan.first not in marks)
         trusted = (mark for mark in self.finished if mark.first not in wrong)
         finished = tuple(sorted((*trusted, *(plan.finished for plan in unmarked))))
@@ -272,7 +272,7 @@ def _torn(end: int, first: int) -> str:
     return f"after seq {end} no plan goes on, and there is one from seq {first}; {LOST}. {deletable(end + 1)}"
 
 
-def _told(mark: Finished, plan: SegmentPlan) -> str:
+def _describe(mark: Finished, plan: SegmentPlan) -> str:
     return (
         f"the mark {mark.file_name} says {mark.segments} segments up to seq {mark.through}, and its plan "
         f"{len(plan.ends)} up to seq {plan.through}: one of them was changed; {LOST}. A mark may be deleted: where all "

@@ -84,7 +84,7 @@ class FolderReader:
             try:
                 known.append(stored_plan(self.read, folder, first))
             except (ArchiveDamaged, FileMissing) as error:
-                wrong[first] = _told(first, error)
+                wrong[first] = _describe(first, error)
         there = {first_seq(name) for name in with_data(names) if is_manifest(name)}
         whole = [plan for plan in known if self._is_whole(plan, there)]
         told = state.knowing(known, whole, wrong)
@@ -171,5 +171,5 @@ def unfinished_notes(queues: Iterable[str]) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _told(first: int, error: ArchiveDamaged | FileMissing) -> str:
+def _describe(first: int, error: ArchiveDamaged | FileMissing) -> str:
     return f"the plan from seq {first} on cannot be followed: {error}. {deletable(first)}"
