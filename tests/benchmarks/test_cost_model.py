@@ -23,7 +23,7 @@ from stream_sort.insight.costing.sweeps import WAITING
 from stream_sort.insight.costing.work import Work
 from stream_sort.model.consumption import Wake
 from stream_sort.settings import Settings
-from stream_sort.stores.dynamodb.inserts import BATCH
+from stream_sort.stores.dynamodb.paging import MAX_WRITES
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep.lag_watch import OVERLAP, LagWatch
 from stream_sort.upkeep.sweeper import Sweeper
@@ -266,7 +266,7 @@ def test_two_writers_in_turns_cost_a_request_and_two_read_units_more(fresh: Benc
 
 
 def test_the_numbers_of_the_formula_are_those_of_the_code() -> None:
-    assert (BATCH, Settings().window) == (model.STATEMENTS_A_CALL, model.WINDOW)
+    assert (MAX_WRITES, Settings().window) == (model.STATEMENTS_A_CALL, model.WINDOW)
 
 
 def both(bench: Bench, case: Case) -> Iterator[tuple[dict[str, float], dict[str, float]]]:
