@@ -2,6 +2,11 @@
 
 First the floor, then the deletion. Who begins to read, or puts a message, after the floor is set sees it on the
 cursor row; so nobody begins below it, and nothing is accepted below it, once the first slot is empty.
+
+A consumer that registers while the floor is set, and has no checkpoint yet, begins below the floor or behind it: that
+depends on when it read the row. So the trim makes the checkpoint, behind the floor, and whoever makes it first decides:
+either the consumer stands below, and the trim is refused, or it begins behind, and the trim goes on. To make it below
+the floor would be wrong: another trim may have asked all consumers before this one registered, and be deleting there.
 """
 
 from __future__ import annotations
@@ -76,19 +81,19 @@ class Trimmer:
     def _raise_floor(self, row: Cursor, through: int) -> int:
         """Set the floor if all consumers let it be; return the last seq to delete."""
         self._check_consumers(row, through)
-        position = self._set_floor(row, through)
-        # Who registered before the floor was set may begin below it. Who does so from now on begins behind it.
-        self._check_consumers(row, through)
-        return min(through, position - 1)
+        raised = self._set_floor(row, through)
+        # Who registered before the floor was set may have begun below it. Who does so from now on begins behind it.
+        self._check_consumers(raised, through)
+        return min(through, raised.position - 1)
 
-    def _set_floor(self, row: Cursor, through: int) -> int:
-        """See to it that the floor is at or above `through`; return the position."""
+    def _set_floor(self, row: Cursor, through: int) -> Cursor:
+        """See to it that the floor is at or above `through`; return the row as it is then."""
         move = self.cursors.set_floor(row.queue, through)
         if move is None:
             raise CursorLost(row.queue, known_position=row.position)
         if move.cursor.start < through:
             raise NotReleased(row.queue, through, move.cursor.position)
-        return move.cursor.position
+        return move.cursor
 
     def _check_consumers(self, row: Cursor, through: int) -> None:
         if self.control is not None:

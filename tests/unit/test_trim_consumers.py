@@ -90,7 +90,7 @@ def interrupted(office: Office) -> tuple[Trimmer, Interrupted]:
     return Trimmer(stores.items, cursors, stores.control("Control")), cursors
 
 
-def test_i5_a_consumer_that_registers_before_the_floor_is_set_gets_everything(office: Office) -> None:
+def test_i5_a_consumer_that_begins_before_the_floor_is_set_gets_everything(office: Office) -> None:
     trimmer, cursors = interrupted(office)
     clerk = Clerk(poison={0})
     consumer = office.hire(clerk)
@@ -102,6 +102,22 @@ def test_i5_a_consumer_that_registers_before_the_floor_is_set_gets_everything(of
     consumer.redrive("q")
     assert clerk.seqs() == list(range(10))
     assert trim(office, 6) == 7
+
+
+@pytest.mark.parametrize("is_retired", [False, True], ids=["new", "retired before"])
+def test_i5_what_a_consumer_that_registers_during_a_trim_never_gets_is_not_left_stored(
+    office: Office, *, is_retired: bool
+) -> None:
+    trimmer, cursors = interrupted(office)
+    clerk = Clerk()
+    consumer = office.hire(clerk)
+    if is_retired:
+        consumer.process([])
+        consumer.retire()
+    cursors.before["set_floor"] = [lambda: consumer.process([])]
+    assert trimmer.trim("q", 6) == 7
+    wake(consumer)
+    assert (clerk.seqs(), stored(office)) == ([7, 8, 9], [7, 8, 9])
 
 
 def test_i5_a_consumer_that_read_the_row_before_the_floor_begins_behind_it_if_the_trim_came_first(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.consume.batch_reader import BatchReader
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 
 class _FloorLast(Trimmer):
-    def _set_floor(self, row: Cursor, through: int) -> int:  # noqa: ARG002  # the signature it replaces
-        return row.position
+    def _set_floor(self, row: Cursor, through: int) -> Cursor:  # noqa: ARG002  # the signature it replaces
+        return row
 
     def _delete(self, row: Cursor, through: int) -> int:
         deleted = super()._delete(row, through)
@@ -57,8 +58,9 @@ class _Unpinned(Trimmer):
 
 
 class _NoProofLeft(Trimmer):
-    def _set_floor(self, row: Cursor, through: int) -> int:
-        return super()._set_floor(row, through) + 1
+    def _set_floor(self, row: Cursor, through: int) -> Cursor:
+        raised = super()._set_floor(row, through)
+        return replace(raised, position=raised.position + 1)
 
 
 class _BlindIntake(Intake):
