@@ -117,8 +117,8 @@ class Batch:
     It covers `(after, through]`. `attempt` counts how often the handler is given a message by itself, this time
     included; it is 1 for a batch of several. The redrive of a dead letter goes on counting; that of a parked message
     begins at 1, and it has all its attempts again. A death of the process that nobody noted is not counted: deaths that
-    follow each other faster than a run may last count as one at most (docs/limits.md, "A message that kills its
-    process"; decision 23). `replayed` says that the consumer has had these messages before it was reset,
+    follow each other faster than a run may last, and a minute, count as one at most (docs/limits.md, "A message that
+    kills its process"; decision 23). `replayed` says that the consumer has had these messages before it was reset,
     dead and discarded ones included; where that is not certain, and in the redrive of a dead letter, it is False.
     """
 

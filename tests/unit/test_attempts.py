@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort import Batch, PartlyDone, StoreUnavailable, TryLater
+from stream_sort import Batch, OrderedConsumer, PartlyDone, StoreUnavailable, TryLater
 from stream_sort.model.attempts import LONGEST_RUN
 from stream_sort.model.consumption import Wake
 from stream_sort.model.records import CLOCKS_DIFFER
+from stream_sort.sorter import Sorter
 from tests.consumers import Clerk, Office, ends, fail, is_given_up, wake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from stream_sort import OrderedConsumer
 
 RUN = 60.0
 HOUR = 3_600.0
@@ -67,6 +66,29 @@ def kill_until_it_is_given_up(office: Office, consumer: OrderedConsumer, run: Ca
 @pytest.fixture
 def office() -> Office:
     return Office()
+
+
+@pytest.mark.parametrize(("writes", "reads"), [(-15.0, 0.0), (-CLOCKS_DIFFER, 0.0), (0.0, CLOCKS_DIFFER)])
+def test_a_fresh_message_of_a_machine_whose_clock_is_behind_is_not_given_up_for_one_death(
+    office: Office, writes: float, reads: float
+) -> None:
+    sorter, killer = office.sorter, Killer(1)
+
+    def machine(ahead: float) -> Sorter:
+        return Sorter(sorter.homes, sorter.options, lambda: office.clock() + ahead)
+
+    writer, reader = machine(writes), machine(reads)
+    consumer = OrderedConsumer("billing", killer, sorter=reader, max_attempts=2, on_poison="dead_letter")
+    office.put(0)
+    consumer.process([Wake("q")], lambda: 10.0)
+    office.clock.move(300)
+    writer.put({"queue": "q", "seq": 1})
+    with pytest.raises(Death):
+        consumer.process([Wake("q")], lambda: 10.0)
+    killer.deadly.clear()
+    office.clock.move(300)
+    consumer.process([Wake("q")], lambda: 10.0)
+    assert (killer.batches, consumer.dead_letters()) == ([(0,), (1,), (1,)], [])
 
 
 @pytest.mark.parametrize("on_poison", ["park", "dead_letter"])

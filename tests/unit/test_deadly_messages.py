@@ -71,7 +71,7 @@ def parked(office: Office) -> Parked | None:
 def die_until_it_counts(office: Office, consumer: OrderedConsumer, times: int = 1) -> None:
     """A death that nobody could note; then so many that were."""
     dies(consumer)
-    office.clock.move(RUN)
+    office.clock.move(RUN + CLOCKS_DIFFER)
     for _ in range(times):
         dies(consumer)
         office.clock.move(RUN + CLOCKS_DIFFER)
@@ -89,7 +89,7 @@ def test_where_nobody_got_on_for_a_run_the_queue_is_parked_before_its_message_is
     office.put(0)
     consumer = office.hire(Mortal(0))
     dies(consumer)
-    office.clock.move(RUN - 1)
+    office.clock.move(RUN + CLOCKS_DIFFER - 1)
     dies(consumer)
     assert parked(office) is None
     office.clock.move(1)
@@ -287,7 +287,7 @@ def test_who_is_forced_tries_a_message_once_more_that_was_given_up_for_deaths(of
 def test_a_run_without_a_limit_is_thought_dead_after_the_longest_that_lambda_allows(office: Office) -> None:
     office.put(0)
     consumer = office.hire(Mortal(0))
-    for seconds, is_noted in ((0, False), (LONGEST_RUN - 1, False), (1, True)):
+    for seconds, is_noted in ((0, False), (LONGEST_RUN + CLOCKS_DIFFER - 1, False), (1, True)):
         office.clock.move(seconds)
         with pytest.raises(Death):
             wake(consumer)
@@ -300,7 +300,7 @@ def test_a_busy_queue_does_not_hide_that_nobody_gets_on(office: Office, batch_si
     consumer = office.hire(Mortal(0), batch_size=batch_size)
     for seq in range(1, 7):
         dies(consumer)
-        office.clock.move(RUN / 6)
+        office.clock.move((RUN + CLOCKS_DIFFER) / 6)
         office.put(seq)
     assert parked(office) is None
     dies(consumer)
@@ -318,7 +318,7 @@ def test_of_items_that_others_wrote_the_cursor_tells_how_long_they_are_due(
     office.put(*range(5 - len(came_late)))
     consumer = office.hire(Mortal(0), batch_size=batch_size)
     dies(consumer)
-    office.clock.move(RUN)
+    office.clock.move(RUN + CLOCKS_DIFFER)
     office.put(*came_late)
     for seq in tables_of(office.sorter).queues["q"].slots:
         forget_arrival(office.sorter, seq)
