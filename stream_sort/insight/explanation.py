@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import dropwhile, zip_longest
 from typing import TYPE_CHECKING
 
 from stream_sort.insight.consumers import PARKED, STUCK, WORKING, readers_of
@@ -90,7 +91,7 @@ def _standing(state: QueueState, now: float) -> Iterator[str]:
 
 def _no_stray(state: QueueState, stray: int) -> Iterator[str]:
     """Say what else there is to do, if the message behind a long gap is where it belongs."""
-    if length(state.gaps[0]) <= MAX_GAP:
+    if length(state.gaps[0]) <= MAX_GAP or stray != state.gaps[0].stop:
         return
     if state.position < state.first_seq:
         yield f"If its producer really begins at seq {stray}, open the queue there: lower seqs are refused then."
@@ -141,9 +142,15 @@ def _policy(state: QueueState, now: float) -> Iterator[str]:
 
 
 def _stray(state: QueueState) -> int | None:
-    """Return the lowest message behind a gap too long; None if that seq was skipped, which nobody can withdraw."""
-    stray = stray_of(state.gaps)
-    return None if stray in state.skipped else stray
+    """Return the lowest message beyond a gap too long; None if nobody can withdraw it: it follows a skipped seq."""
+    skipped = set(state.skipped)
+    gaps = list(dropwhile(lambda gap: length(gap) <= MAX_GAP, state.gaps))
+    for gap, following in zip_longest(gaps, gaps[1:]):
+        if gap.stop not in skipped:
+            return gap.stop
+        if following is None or not skipped.issuperset(range(gap.stop, following.start)):
+            return None
+    return None
 
 
 def _is_held_by_a_long_gap(state: QueueState) -> bool:

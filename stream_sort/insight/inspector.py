@@ -101,8 +101,16 @@ class Inspector:
             )
         if length(gap) <= MAX_GAP:
             return _advice(queue, gap, policy)
-        behind = next(expand(self.items.arrivals(queue, gap.stop - 1, 1).slots), None)
-        return _stray(queue, gap, policy, is_skipped=behind is not None and behind.is_tombstone)
+        return _stray(queue, gap, policy, self._lowest_message(queue, gap.stop))
+
+    def _lowest_message(self, queue: str, start: int) -> int | None:
+        """Return the lowest message from a seq on, within a page; None if it follows a skipped seq without a gap."""
+        skipped = None
+        for entry in expand(self.items.arrivals(queue, start - 1, PAGE).slots):
+            if not entry.is_tombstone:
+                return None if entry.seq - 1 == skipped else entry.seq
+            skipped = entry.seq
+        return None
 
     def _below(self, cursor: Cursor) -> str:
         """Say that messages are stored before the start of the queue: written past us, or just before it was opened."""
@@ -142,23 +150,23 @@ def _advice(queue: str, gap: range, policy: GapPolicy) -> str:
     return then
 
 
-def _stray(queue: str, gap: range, policy: GapPolicy, *, is_skipped: bool) -> str:
-    """Return what to do about a gap that is too long to be given up; `is_skipped` says so of the seq behind it."""
+def _stray(queue: str, gap: range, policy: GapPolicy, stray: int | None) -> str:
+    """Return what to do about a gap too long to be given up; `stray` is the message beyond it that can be withdrawn."""
     then = f"{length(gap):,} seqs are missing, {gap.start} to {gap.stop - 1}. "
-    if is_skipped:
+    if stray is None:
         then += (
             f"Seq {gap.stop} behind them was skipped, so neither it nor what follows it without a gap can be "
             "withdrawn: put what is missing"
         )
-    elif gap.stop > MAX_SEQ:
+    elif stray > MAX_SEQ:
         then += (
-            f"No seq is above {MAX_SEQ}: others wrote the item at {gap.stop}, and nothing can release it. "
+            f"No seq is above {MAX_SEQ}: others wrote the item at {stray}, and nothing can release it. "
             "Delete it from the items table"
         )
     else:
         then += (
-            f"If seq {gap.stop} is a mistake, such as a time, take the message out with "
-            f"withdraw({queue!r}, {gap.stop}); else put what is missing"
+            f"If seq {stray} is a mistake, such as a time, take the message out with "
+            f"withdraw({queue!r}, {stray}); else put what is missing"
         )
     if policy.skip_after is not None:
         then += f"; no policy skips a gap of over {MAX_GAP:,} seqs"

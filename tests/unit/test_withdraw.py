@@ -16,6 +16,7 @@ from stream_sort import (
     Sweeper,
     Withdrawal,
 )
+from stream_sort.insight.explanation import explanation_of
 from stream_sort.model.message import KeyNames, check_message
 from stream_sort.model.outcomes import Status
 from stream_sort.model.records import Arrival
@@ -319,6 +320,28 @@ def test_a_stray_behind_a_skipped_seq_is_not_said_to_be_withdrawn_from_that_seq_
     remedy = sorter.explain("q").remedy
     assert "withdraw('q'" not in remedy
     assert f"Seq {10**12 - 1_200} behind them was skipped" in remedy
+
+
+@pytest.mark.parametrize("beyond", [10**12 + 5, 2 * 10**12], ids=["a short gap", "a second long gap"])
+def test_explain_names_the_stray_that_frees_a_queue_although_a_skipped_seq_stands_before_it(
+    sorter: StreamSorter, beyond: int
+) -> None:
+    sorter.put(message(0))
+    sorter.skip("q", 10**12)
+    sorter.put(message(beyond))
+    found = explanation_of(sorter.sources(), "q", lambda *words, options=(): " ".join([*words, *options]))
+    assert found.commands == [f"withdraw q {beyond}"]
+    assert f"withdraw('q', {beyond})" in found.state.remedy
+    sorter.withdraw("q", beyond)
+    assert sorter.explain("q").remedy == "nothing waits"
+
+
+def test_explain_names_no_stray_beyond_a_message_that_nobody_can_withdraw(sorter: StreamSorter) -> None:
+    sorter.put(message(0))
+    sorter.skip("q", 10**12)
+    sorter.put_many([message(10**12 + 1), message(2 * 10**12)])
+    found = explanation_of(sorter.sources(), "q", lambda *words, options=(): " ".join([*words, *options]))
+    assert (found.commands, "put what is missing" in found.state.remedy) == ([], True)
 
 
 def test_a_warm_process_does_not_see_disorder_for_ever_after_a_stray_was_withdrawn_by_another(
