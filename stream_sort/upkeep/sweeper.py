@@ -167,7 +167,7 @@ class Sweeper:
     def _idle(self, queues: list[str], now: float, done: Sweep) -> set[str]:
         """Return the queues that are to be left as they are, and count them as waiting."""
         known = self._queues
-        idle = IdleQueues(known.cursors, known.items, known.gap_policy, now).of(queues)
+        idle = IdleQueues(known.cursors, known.items, known.gap_policy, now, self._max_gap).of(queues)
         for queue, age in idle.items():
             done.take(queue, Visited(age=age))
         return set(idle)

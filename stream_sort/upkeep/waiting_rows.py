@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.model.gaps import length
-from stream_sort.model.policy import MAX_GAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +32,7 @@ class IdleQueues:
     items: ItemStore
     policy: GapPolicy
     now: float
+    max_gap: int
 
     def of(self, queues: Sequence[str]) -> dict[str, float]:
         """Return those that are idle, and for how many seconds they have waited; all others are to be visited."""
@@ -50,7 +50,7 @@ class IdleQueues:
     def _may_be_idle(self, row: Cursor) -> bool:
         skip_after = (row.policy or self.policy).skip_after
         # A message within a gap that is too long makes another gap of it, and only a visit tells.
-        is_known = row.is_measured and row.gap is not None and length(row.gap.seqs) <= MAX_GAP
+        is_known = row.is_measured and row.gap is not None and length(row.gap.seqs) <= self.max_gap
         is_seen_whole = is_known and row.gap is not None and row.gap.through is None
         return row.is_marked and is_seen_whole and (skip_after is None or self._age(row) < skip_after)
 

@@ -115,6 +115,22 @@ def test_a_queue_with_a_stray_behind_its_gap_costs_a_page_a_sweep_as_a_message_m
     assert calls.count("arrivals") == 1
 
 
+@pytest.mark.parametrize("others", [0, 1], ids=["alone", "beside another"])
+def test_a_message_within_a_gap_too_long_for_its_sweep_is_seen_whatever_else_waits(
+    clock: MovableClock, others: int
+) -> None:
+    sorter = StreamSorter.in_memory(clock=clock)
+    sweeper = Sweeper(sorter, max_gap=5)
+    sorter.put_many(message(20, f"q{number}") for number in range(1 + others))
+    sweeper.sweep()
+    clock.move(500)
+    sorter.put(message(3, "q0"))
+    clock.move(60)
+    done = sweeper.sweep()
+    assert done.gap_ages["q0"] == 60.0
+    assert [event.seqs for event in done.found] == [range(3)]
+
+
 def test_a_queue_is_idle_once_all_that_waits_behind_its_gap_was_looked_at(
     sorter: StreamSorter, clock: MovableClock
 ) -> None:
