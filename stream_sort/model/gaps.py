@@ -48,7 +48,7 @@ class GapEvent:
 
     `found`: a sweep sees for the first time that the queue waits at this gap. `closed`: a gap that was found is there
     no more, because its messages came, somebody skipped them, or withdrew what waited. `given_up`: a sweep skipped
-    it, as the policy says; told again where a sweep failed or died after that.
+    it, as the policy says; told again where a sweep failed, died or ran out of time after that.
     `too_long`: it is due, but longer than a sweep may skip by itself.
     """
 

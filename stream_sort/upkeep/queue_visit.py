@@ -56,8 +56,9 @@ class Visited:
 class QueueVisit:
     """One visit to one queue. Stopped anywhere, it leaves a state from which the next one goes on.
 
-    One that failed or was not complete may be run again: what it did before is reported once. What a visit that died
-    gave up of the gap that was noted is reported by the next one, as the slots show it: twice rather than not at all.
+    One that failed or was not complete may be run again: what it did before is reported once. What a visit that died,
+    or ran out of time, gave up of the gap that was noted is reported by the visit of the next sweep, as the slots show
+    it: twice rather than not at all.
     """
 
     def __init__(self, queues: Queues, queue: str, now: float, max_gap: int) -> None:
