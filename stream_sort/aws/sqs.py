@@ -45,7 +45,7 @@ class RetryQueue:
 
     def wake(self, queue: str, delay: float) -> None:
         """See Waker; StoreUnavailable if the message could not be sent."""
-        body = json.dumps({"consumer": self._consumer, "queue": queue}, ensure_ascii=False)
+        body = json.dumps({"consumer": self._consumer, "queue": queue})
         try:
             self._sender.send(body, DelaySeconds=math.ceil(min(max(delay, 0.0), LONGEST_DELAY)))
         except (ClientError, BotoCoreError) as error:

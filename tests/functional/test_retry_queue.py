@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.parsers import ResponseParserError
 from moto import mock_aws
 
 from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter
 from stream_sort.aws.sqs import RetryQueue
+from stream_sort.aws_lambda.dead_letter_queue import TEXT
 from stream_sort.consume.context import Nudger
 
 if TYPE_CHECKING:
@@ -42,6 +43,17 @@ def test_a_wake_comes_not_before_its_time_and_within_what_sqs_can_delay(
     (request,) = asked
     assert (request["DelaySeconds"], request["QueueUrl"]) == (seconds, url)
     assert json.loads(request["MessageBody"]) == {"consumer": "billing", "queue": "naïve"}
+
+
+def test_a_queue_whose_name_has_a_character_that_sqs_refuses_is_woken(sqs: Any, url: str) -> None:
+    def refuse(params: dict[str, Any], **_: Any) -> None:
+        if not TEXT.fullmatch(params["MessageBody"]):
+            raise ClientError({"Error": {"Code": "InvalidMessageContents"}}, "SendMessage")
+
+    sqs.meta.events.register("provide-client-params.sqs.SendMessage", refuse)
+    RetryQueue(url, "billing", sqs).wake("odd\uffff\ufffe🚀", 0)
+    (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
+    assert json.loads(message["Body"])["queue"] == "odd\uffff\ufffe🚀"
 
 
 @pytest.mark.usefixtures("telemetries")
