@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import StoreMisconfigured, StoreUnavailable, StreamSortError, named_error
 from stream_sort.model.activity import HOUR, hour_of
@@ -71,6 +71,9 @@ class LagWatch:
         self._checkpoints = checkpoints
         self._reader = ActivityReader(cursors, rows_a_look)
         self._pending: _Pending | None = None
+        # What the table held at the last look, and what was to be kept there since but perhaps is not.
+        self._held: Any = None
+        self._unkept: Any = None
         self.watched = Watched()
 
     @property
@@ -108,16 +111,19 @@ class LagWatch:
         return list(dict.fromkeys((*(queue for _, queue in finder.due), *overdue)))
 
     def were_nudged(self, queues: Collection[str]) -> None:
-        """See Lagging. Should the watch not be kept, the next look begins where this one did."""
+        """See Lagging. Should the watch not be kept, only this object's next look goes on from here."""
         pending, self._pending = self._pending, None
         if pending is None:
             return
         before, after = pending.before, pending.kept(queues)
         is_old = before.since is None or not 0 <= (after.since or 0.0) - before.since < NOTED_EVERY
-        if not (is_old or pending.look.recent or replace(after, since=before.since).kept() != before.kept()):
+        has_changed = replace(after, since=before.since).kept() != before.kept()
+        if not (is_old or has_changed or pending.look.recent or self._unkept is not None):
             return
+        self._unkept = after.kept()
         try:
-            self._subscriptions.set_bookmark(after.kept())
+            self._subscriptions.set_bookmark(self._unkept)
+            self._unkept = None
         except StreamSortError as error:
             self.watched.failed.append(("(all)", error))
 
@@ -142,13 +148,19 @@ class LagWatch:
         return replace(after, failing={name: min(compared[name], default="") for name in sorted(failed)})
 
     def _before(self) -> WatchState:
-        """Read what the last look kept; what cannot be read is as nothing, or no look would ever replace it."""
+        """Read what the last look kept; what cannot be read is as nothing, or no look would ever replace it.
+
+        What it could not keep counts all the same, or every look would nudge everybody, unless another one kept more.
+        """
         try:
-            return WatchState.parse(self._subscriptions.bookmark())
+            held = self._subscriptions.bookmark()
         except (StoreUnavailable, StoreMisconfigured):
             raise
         except Exception:  # noqa: BLE001  # whatever it is that somebody wrote there
-            return WatchState()
+            held = None
+        if held != self._held:
+            self._held, self._unkept = held, None
+        return WatchState.parse(held if self._unkept is None else self._unkept)
 
     def _look(
         self, before: WatchState, consumers: list[Subscription], parked: Collection[str], now: float

@@ -10,6 +10,7 @@ import pytest
 from stream_sort import OrderedConsumer, Pace, Parked, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.model.attempts import ENDED
 from stream_sort.model.consumption import Subscription, Wake
+from stream_sort.model.watch import WatchState
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep import activity_reader
 from stream_sort.upkeep.lag_watch import PATIENCE, LagWatch
@@ -376,6 +377,48 @@ def test_a_watch_that_cannot_be_kept_wakes_all_the_same(stage: Stage, monkeypatc
     assert stage.lagging() == ["q"]
     assert [name for name, _ in stage.watcher.watched.failed] == ["(all)"]
     assert stage.watcher.watched.whole, "all lags were seen"
+
+
+def test_a_watch_that_cannot_be_kept_causes_no_nudge_storm(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.put("known", 0)
+    stage.consumer.catch_up("known")
+    for number in range(20):
+        stage.put(f"q{number}", 0, 1)
+
+    def fail(*_: Any) -> None:
+        raise StoreUnavailable("no")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(stage.control.subscriptions), "set_bookmark", fail)
+        by_hour = []
+        for _ in range(3):
+            nudged = 0
+            for _ in range(60):
+                stage.clock.move(60)
+                nudged += len(Sweeper(stage.sorter, lagging=stage.watcher).sweep().nudged)
+            by_hour.append(nudged)
+    assert by_hour[0] <= 4 * 20
+    assert max(by_hour[1:]) <= 20
+    stage.clock.move(60)
+    stage.lagging()
+    assert stage.control.subscriptions.bookmark()["lags"], "it is kept as soon as it can be"
+
+
+def test_what_another_process_kept_counts_more_than_what_this_one_could_not_keep(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.put("q", 0)
+    stage.consumer.catch_up("other")
+    stage.clock.move(60)
+
+    def fail(*_: Any) -> None:
+        raise StoreUnavailable("no")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(stage.control.subscriptions), "set_bookmark", fail)
+        assert [stage.lagging(), stage.lagging()] == [["q"], []]
+    stage.control.subscriptions.set_bookmark(WatchState(consumers=("billing",)).kept())
+    assert stage.lagging() == ["q"]
 
 
 @pytest.mark.parametrize("kept", [{"queue": {"S": "q"}}, 7, "x", {"lags": {}, "more": 1}, {"lags": 5, "consumers": []}])
