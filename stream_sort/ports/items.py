@@ -36,7 +36,7 @@ class ItemStore(Protocol):
     def skip(self, tombstones: Tombstones, now: float) -> tuple[int, ...]:
         """Put tombstones.
 
-        5. Only into empty slots; answers the seqs that got one.
+        5. Only into empty slots; answers the seqs that got one, also those of which a reply was lost on the way.
         """
 
     def keep_late(self, message: Message, now: float) -> Entry | None:

@@ -8,9 +8,12 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
-from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter
+from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter, Sweeper
+from stream_sort.model.message import KeyNames, check_message
+from stream_sort.model.records import Tombstones
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.calls import Calls
+from stream_sort.testing.clock import MovableClock
 from tests.unit.faulty import DUPLICATE, THROTTLE, Faulty, message, refusal, statements
 
 if TYPE_CHECKING:
@@ -77,6 +80,36 @@ def test_i6_a_lost_reply_makes_our_own_message_a_duplicate_and_is_released_all_t
     client.after = {"put_item": [lost], "update_item": [lost]}
     advance = sorter.put(message(1))
     assert (advance.status, advance.new) == ("duplicate", 1)
+
+
+@pytest.mark.parametrize("seqs", [(1,), (1, 2, 3)])
+def test_a_skip_whose_reply_was_lost_answers_what_it_skipped(
+    client: Faulty, sorter: StreamSorter, seqs: tuple[int, ...]
+) -> None:
+    sorter.put_many([message(0), message(4)])
+    client.after = {"put_item": [ReadTimeoutError(endpoint_url="http://x")]}
+    assert sorter.skip("q", seqs).skipped == seqs
+    assert sorter.skip("q", seqs).skipped == ()
+
+
+def test_what_another_one_skipped_is_not_told_as_skipped_once_more(client: Faulty, sorter: StreamSorter) -> None:
+    for seen, reason, now in ((0, "lost", 1.0), (0, "lost", 1.001), (0, "gone", 1.0), (-1, "lost", 1.0)):
+        skipped = sorter.stores.items.skip(Tombstones("q", (2,), reason, seen), now)
+        assert skipped == ((2,) if client.calls.count("put_item") == 1 else ())
+    late = check_message(message(2), KeyNames())
+    assert sorter.stores.items.keep_late(late, 2.0) is not None
+    assert sorter.stores.items.skip(Tombstones("q", (2,), "lost", 0), 1.0) == (2,), "as when its reply was lost"
+
+
+def test_a_gap_is_told_as_given_up_although_a_reply_was_lost(client: Faulty) -> None:
+    clock = MovableClock()
+    sorter = StreamSorter(client=client, deadline=0.5, in_flight=1, clock=clock, gap_policy="skip after 10 seconds")
+    sorter.put_many([message(0), message(4)])
+    clock.move(60)
+    client.before = {"put_item": [refusal(THROTTLE)]}
+    client.after = {"put_item": [ReadTimeoutError(endpoint_url="http://x")]}
+    given_up = [gap for _ in range(2) for gap in Sweeper(sorter).sweep().skipped]
+    assert sorted(seq for gap in given_up for seq in gap.seqs) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("method", ["get_item", "put_item", "query", "update_item", "batch_get_item"])

@@ -72,10 +72,14 @@ class DynamoItemStore:
         """See ItemStore."""
         mark = {tables.SKIPPED: {"S": tombstones.reason}, tables.ARRIVED_AT: millis(now), **_proof(tombstones.seen)}
         answers = self._inserts.many([{**self._slot(tombstones.queue, seq), **mark} for seq in tombstones.seqs])
-        for answer in answers:
-            if isinstance(answer, StreamSortError):
-                raise answer
-        return tuple(seq for seq, there in zip(tombstones.seqs, answers, strict=True) if there is None)
+        skipped: list[int] = []
+        for seq, there in zip(tombstones.seqs, answers, strict=True):
+            if isinstance(there, StreamSortError):
+                raise there
+            # The very tombstone is our own: a reply was lost, and it was put again.
+            if there is None or there.items() >= mark.items():
+                skipped.append(seq)
+        return tuple(skipped)
 
     def keep_late(self, message: Message, now: float) -> Entry | None:  # noqa: ARG002  # the tombstone has the time
         """See ItemStore."""
