@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import StreamSortError, named_error
 from stream_sort.model.activity import HOUR
-from stream_sort.model.consumption import first_checkpoint
+from stream_sort.model.consumption import check_start, first_checkpoint
 from stream_sort.model.watch import MOST_LAGS, Dropped, Lag, WatchState
 from stream_sort.ports.time_limit import seconds_left
 
@@ -37,7 +37,7 @@ class Watched:
     says, by consumer, that there were some before, since when, and how long the longest was: `lag` is not below that
     until a look at all that may be among them, or a pass over all queues, has found no more of them. `left` is how many
     queues there was no time for. `failed` is what went wrong, by consumer; without `whole`, some lag is not known.
-    `damaged` are queues of which a row cannot be read: they are left out.
+    `damaged` are queues of which a row cannot be read, or which cannot be compared: they are left out.
     """
 
     lag: Counter[str] = field(default_factory=Counter)
@@ -156,31 +156,40 @@ class LagFinder:
 
     def _compare(self, view: _View) -> list[Lag]:
         """Return the lags of one consumer, and note which of them are due."""
-        name, now = view.consumer.name, self._look.now
-        runs = view.is_running(now)
+        name, runs = view.consumer.name, view.is_running(self._look.now)
+        check_start(view.consumer.start)
         # One that cannot be read is looked at again at every look, and reported, until it can be.
         kept = dict.fromkeys((*view.damaged, *self._look.rows.damaged, *(view.old if view.failed else ())))
-        lags = []
+        lags: list[Lag | None] = []
         for row, there in view.read:
             kept.pop(row.queue, None)
-            if there is None and not view.consumer.ready:
-                # Its first checkpoints are still being set: where it starts is not known.
-                continue
-            checkpoint = there.seq if there else first_checkpoint(view.consumer.start, row)
-            messages = row.position - checkpoint
-            if messages <= 0 and (there is None or there.parked is None):
-                continue
-            self._watched.lag[name] = max(messages, self._watched.lag[name])
-            lag = view.old.get(row.queue, Lag(name, row.queue, checkpoint, messages)).seen(
-                checkpoint, messages, row.active_at
-            )
-            since = _due_since(row, there, now)
-            if since is not None and lag.may_nudge(now, since):
-                began = max(since, _latest(row, there) if runs else _committed_at(there))
-                if not self._was_nudged(lag, row, began):
-                    self.due[name, row.queue] = since
-            lags.append(lag)
-        return lags + [view.old.get(queue, Lag(name, queue, -1, 0)) for queue in kept]
+            try:
+                lags.append(self._lag(view, row, there, runs=runs))
+            except Exception as error:  # noqa: BLE001  # I7: also a bug of ours is the trouble of its own queue only
+                self._watched.damaged[row.queue] = named_error(row.queue, error)
+                kept[row.queue] = None
+        found = [lag for lag in lags if lag is not None]
+        return found + [view.old.get(queue, Lag(name, queue, -1, 0)) for queue in kept]
+
+    def _lag(self, view: _View, row: Cursor, there: Checkpoint | None, *, runs: bool) -> Lag | None:
+        """Return the lag in one queue, and note it if it is due; None if there is none, or if nobody can know."""
+        name, now = view.consumer.name, self._look.now
+        if there is None and not view.consumer.ready:
+            # Its first checkpoints are still being set: where it starts is not known.
+            return None
+        checkpoint = there.seq if there else first_checkpoint(view.consumer.start, row)
+        messages = row.position - checkpoint
+        if messages <= 0 and (there is None or there.parked is None):
+            return None
+        self._watched.lag[name] = max(messages, self._watched.lag[name])
+        lag = view.old.get(row.queue, Lag(name, row.queue, checkpoint, messages))
+        lag = lag.seen(checkpoint, messages, row.active_at)
+        since = _due_since(row, there, now)
+        if since is not None and lag.may_nudge(now, since):
+            began = max(since, _latest(row, there) if runs else _committed_at(there))
+            if not self._was_nudged(lag, row, began):
+                self.due[name, row.queue] = since
+        return lag
 
     def _was_nudged(self, lag: Lag, row: Cursor, began: float) -> bool:
         """Return True for a lag that may be one of those dropped, if its row shows a nudge from after it began.

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from stream_sort import OrderedConsumer, Pace, Parked, StoreUnavailable, StreamSorter, Sweeper
+from stream_sort import InternalError, OrderedConsumer, Pace, Parked, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.model.attempts import ENDED
 from stream_sort.model.consumption import Subscription, Wake
 from stream_sort.model.watch import WatchState
 from stream_sort.testing.clock import MovableClock
-from stream_sort.upkeep import activity_reader
+from stream_sort.upkeep import activity_reader, lag_finder
 from stream_sort.upkeep.lag_watch import PATIENCE, LagWatch
 
 
@@ -350,6 +350,31 @@ def test_what_fails_for_one_consumer_stops_no_other(stage: Stage, monkeypatch: p
     monkeypatch.undo()
     assert stage.lagging() == ["q"]
     assert stage.watcher.watched.lag == {"aaa": 1, "billing": 1}
+
+
+def test_a_bug_in_the_comparison_of_one_queue_stops_the_wakes_of_no_other_queue(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.put("a", 0)
+    stage.consumer.catch_up("a")
+    for queue in "abc":
+        stage.put(queue, 0, 1)
+
+    def due_since(row: Any, *there: Any) -> float | None:
+        if row.queue == "b":
+            raise ZeroDivisionError
+        return real(row, *there)
+
+    real = lag_finder._due_since
+    with monkeypatch.context() as broken:
+        broken.setattr(lag_finder, "_due_since", due_since)
+        for nudged in (["a", "c"], []):
+            stage.clock.move(60 if nudged else 1)
+            done = Sweeper(stage.sorter, lagging=stage.watcher).sweep()
+            assert sorted(done.nudged) == nudged
+            assert [(queue, type(error)) for queue, error in done.failed] == [("b", InternalError)]
+            assert (done.watch_error, stage.watcher.watched.whole) == (None, True)
+    assert stage.lagging() == ["b"], "it is looked at again at every look"
 
 
 @pytest.mark.parametrize("name", ["aaa", "zzz"])
