@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from stream_sort.program import program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from stream_sort.model.outcomes import PutResult
 
@@ -553,6 +553,13 @@ class InternalError(StreamSortError):
 def named_error(queue: str, error: Exception) -> StreamSortError:
     """Return an error of ours as it is, and any other one as an InternalError of this queue."""
     return error if isinstance(error, StreamSortError) else InternalError(queue, error)
+
+
+def raise_unavailable(damaged: Mapping[str, StreamSortError]) -> None:
+    """Raise the first of these errors that tells nothing of a row: it may not even be there."""
+    for error in damaged.values():
+        if isinstance(error, StoreUnavailable):
+            raise error
 
 
 class SettingsError(StreamSortError):

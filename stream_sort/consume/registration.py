@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import ConsumerNotFound
+from stream_sort.errors import ConsumerNotFound, raise_unavailable
 from stream_sort.model.consumption import LATEST, Checkpoint, Subscription
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ class Registration:
         Many are asked for at once: so a pass that was killed when its time was over gets further the next time.
         """
         found = self._checkpoints.of_queues(there.name, list(queues))
+        raise_unavailable(found.damaged)
         return [queue for queue in queues if queue not in found.rows and queue not in found.damaged]
 
     def _set_checkpoint(self, there: Subscription, queue: str) -> None:

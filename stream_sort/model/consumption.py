@@ -199,7 +199,7 @@ class ParkedPage:
 
 @dataclass(frozen=True, slots=True)
 class FoundCheckpoints:
-    """The checkpoints of many queues that can be read, and the queues whose rows cannot be."""
+    """The checkpoints of many queues that can be read, and the queues whose rows cannot be, or got no answer."""
 
     rows: dict[str, Checkpoint]
     damaged: dict[str, StreamSortError] = field(default_factory=dict)

@@ -126,6 +126,14 @@ class Cleared:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenSlots:
+    """Those of many slots that are taken; `damaged` are queues of which one got no answer, each with the error."""
+
+    slots: set[tuple[str, int]]
+    damaged: dict[str, StreamSortError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """What a conditional move of the cursor did; `cursor` is the row as it stands now."""
 
@@ -183,7 +191,7 @@ class QueuePage:
 class CursorPage:
     """Some cursor rows of a listing, and where to go on (None: this was the last page).
 
-    `damaged` are queues whose rows cannot be read, each with the error.
+    `damaged` are queues whose rows cannot be read, or got no answer, each with the error.
     """
 
     rows: tuple[Cursor, ...]

@@ -56,7 +56,7 @@ class Checkpoints(Protocol):
         """Read the checkpoints of many queues.
 
         6. Those that exist, each as it stood after the call began.
-        18. A row that cannot be read is named by its queue, and hides no other one.
+        18. A row that cannot be read, or got no answer, is named by its queue, and hides no other one.
         """
 
     def parked(self, consumer: str, before: float | None = None, start: Any = None) -> ParkedPage:

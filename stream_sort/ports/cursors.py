@@ -96,7 +96,8 @@ class CursorStore(Protocol):
     def rows_of(self, queues: Sequence[str]) -> CursorPage:
         """Read the rows of many queues, all on one page.
 
-        16. Those that exist, in any order; a row may be shown as it stood a moment before, or as damaged, as in `rows`.
+        16. Those that exist, in any order; a row may be shown as it stood a moment before, or as damaged, as in `rows`:
+            also one that got no answer.
         """
 
     def note_gap(self, cursor: Cursor, gap: Gap | None) -> bool:

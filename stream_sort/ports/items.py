@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from stream_sort.errors import StreamSortError
     from stream_sort.model.message import Message
-    from stream_sort.model.records import Arrival, Cleared, Look, Page, Tombstones
+    from stream_sort.model.records import Arrival, Cleared, Look, Page, TakenSlots, Tombstones
     from stream_sort.model.slots import Entry, Slot
 
 
@@ -107,10 +107,11 @@ class ItemStore(Protocol):
         17. Descending, otherwise as `arrivals`; without `more`, nothing is stored below the last one.
         """
 
-    def taken(self, slots: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+    def taken(self, slots: Sequence[tuple[str, int]]) -> TakenSlots:
         """Return those of many places, each a queue and a seq, at which a slot begins.
 
-        18. Each as current as `look`; a hundred for one request.
+        18. Each as current as `look`; a hundred for one request. One that got no answer is named by its queue, and
+            hides no other.
         """
 
     def holding(self, queue: str, seq: int) -> Slot | None:

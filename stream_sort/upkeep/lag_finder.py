@@ -106,14 +106,16 @@ class LagFinder:
     def find(self, consumers: list[Subscription], parked: Mapping[str, Iterable[str]]) -> list[tuple[float, str]]:
         """Compare what has to be, then what was active while there is time; return the active ones that are left.
 
-        At least one part of them is compared, so that the next look does not begin where this one did.
+        At least their first part is compared, so that the next look does not begin where this one did.
         """
         look, views = self._look, [self._view(one) for one in consumers]
+        first = [queue for _, queue in look.recent[:PART]]
         for one in views:
-            self._read(one, look.always(one.consumer, islice(parked[one.consumer.name], MOST_LAGS)))
+            # Together: if a single row gets no answer, nobody can say that the table does.
+            self._read(one, [*look.always(one.consumer, islice(parked[one.consumer.name], MOST_LAGS)), *first])
         left = [(at, queue) for at, queue in look.recent if any(queue not in one.asked for one in views)]
         compared = 0
-        while compared < len(left) and (compared == 0 or seconds_left() > 0):
+        while compared < len(left) and seconds_left() > 0:
             part = [queue for _, queue in left[compared : compared + PART]]
             for one in views:
                 self._read(one, [queue for queue in part if queue not in one.asked])
@@ -128,7 +130,7 @@ class LagFinder:
     def _read(self, view: _View, names: list[str]) -> None:
         """Read one consumer's checkpoints; whatever fails there stops no other consumer's look."""
         found = self._look.rows.found
-        rows = [found[name] for name in names if name in found]
+        rows = [found[name] for name in dict.fromkeys(names) if name in found]
         if view.failed or not rows:
             return
         view.asked.update(row.queue for row in rows)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.model.gaps import length
+from stream_sort.model.records import TakenSlots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,10 +43,11 @@ class IdleQueues:
         try:
             rows = {row.queue: row for row in self.cursors.rows_of(queues).rows if self._may_be_idle(row)}
             behind = [(row.queue, row.position + 1) for row in rows.values()]
-            taken = self.items.taken(behind) if behind else set()
+            taken = self.items.taken(behind) if behind else TakenSlots(set())
         except Exception:  # noqa: BLE001  # a visit to each tells whose trouble it is
             return {}
-        return {queue: self._age(rows[queue]) for queue, seq in behind if (queue, seq) not in taken}
+        surely = ((queue, seq) for queue, seq in behind if queue not in taken.damaged)
+        return {queue: self._age(rows[queue]) for queue, seq in surely if (queue, seq) not in taken.slots}
 
     def _may_be_idle(self, row: Cursor) -> bool:
         skip_after = (row.policy or self.policy).skip_after

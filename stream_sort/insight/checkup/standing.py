@@ -68,10 +68,11 @@ def read_standings(
     damaged: dict[str, StreamSortError] = {}
     rows = {row.queue: row for row in cursor_rows(sources, damaged) if fnmatchcase(row.queue, pattern)}
     taken = sources.items.taken([slot for row in rows.values() for slot in _asked(row)])
+    _leave_out(rows, taken.damaged, damaged)
     control = sources.control
     unreadable: dict[str, StreamSortError] = {}
     known = {} if control is None else _checkpoints(control, rows, damaged, unreadable)
-    stuck = [row for row in rows.values() if (row.queue, row.position + 1) in taken]
+    stuck = [row for row in rows.values() if (row.queue, row.position + 1) in taken.slots]
     if stuck:
         sleep(PAUSE)
     now = sources.clock()
@@ -82,7 +83,7 @@ def read_standings(
         rows,
         known,
         tuple(again.certain(stuck, _is_stuck)),
-        tuple(again.certain(_hollow(rows.values(), taken), _is_hollow)),
+        tuple(again.certain(_hollow(rows.values(), taken.slots), _is_hollow)),
         tuple(again.certain(_ahead(rows, known), _is_ahead)),
         tuple(again.measured(_waiting(rows.values(), now - old_gap), now, old_gap)),
         tuple(_lost(sources, control, known, pattern)) if control is not None else (),
@@ -133,10 +134,16 @@ def _checkpoints(
     """Read the checkpoints of all consumers; a queue of which one cannot be read is noted, and left out of all."""
     read = {one: control.checkpoints.of_queues(one.name, list(rows)) for one in consumers_of(control, unreadable)}
     for found in read.values():
-        damaged |= found.damaged
-        for queue in found.damaged:
-            rows.pop(queue, None)
+        _leave_out(rows, found.damaged, damaged)
     return {one: {queue: row for queue, row in found.rows.items() if queue in rows} for one, found in read.items()}
+
+
+def _leave_out(
+    rows: dict[str, Cursor], failed: Mapping[str, StreamSortError], damaged: dict[str, StreamSortError]
+) -> None:
+    damaged |= failed
+    for queue in failed:
+        rows.pop(queue, None)
 
 
 def _asked(row: Cursor) -> list[Place]:

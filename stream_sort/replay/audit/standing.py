@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from stream_sort.errors import CursorLost, QueueNotFound, StoreMisconfigured, named_error
+from stream_sort.errors import CursorLost, QueueNotFound, StoreMisconfigured, named_error, raise_unavailable
 from stream_sort.model.consumption import first_checkpoint
 from stream_sort.model.records import Cursor
 from stream_sort.release.lost_cursor import find_row
@@ -45,7 +45,9 @@ class StandingReader:
         """Return the cursor rows of all queues, or of those named; one that is damaged is looked at again by itself."""
         store = self.sorter.homes.only.cursors
         if queues is not None:
-            return {cursor.queue: cursor for cursor in store.rows_of(queues).rows}
+            page = store.rows_of(queues)
+            raise_unavailable(page.damaged)
+            return {cursor.queue: cursor for cursor in page.rows}
         return {cursor.queue: cursor for page in cursor_pages(store) for cursor in page.rows}
 
     def join(self, queues: dict[str, QueueAudit], cursors: Mapping[str, Cursor]) -> list[AuditFinding]:

@@ -159,8 +159,11 @@ class DynamoCheckpoints:
     def of_queues(self, consumer: str, queues: Sequence[str]) -> FoundCheckpoints:
         """See Checkpoints."""
         found = FoundCheckpoints({})
-        for wire in self._table.rows([rows.key_of(*rows.place_of(consumer, queue)) for queue in queues]):
+        read = self._table.found([rows.key_of(*rows.place_of(consumer, queue)) for queue in queues])
+        for wire in read.rows:
             _take(wire, found)
+        if read.error is not None:
+            found.damaged.update(dict.fromkeys(map(rows.queue_of, read.unread), read.error))
         return found
 
     def parked(self, consumer: str, before: float | None = None, start: Any = None) -> ParkedPage:

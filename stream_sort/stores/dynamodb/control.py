@@ -12,7 +12,7 @@ from stream_sort.stores.dynamodb import control_rows as rows
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.checkpoints import DynamoCheckpoints
 from stream_sort.stores.dynamodb.dead_letters import DynamoDeadLetters
-from stream_sort.stores.dynamodb.paging import batch_get, pages, rows_of
+from stream_sort.stores.dynamodb.paging import batch_get, pages, read_rows, rows_of
 from stream_sort.stores.dynamodb.subscriptions import DynamoSubscriptions
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from stream_sort.stores.dynamodb.calls import Calls, Reply
     from stream_sort.stores.dynamodb.control_rows import ControlRow
+    from stream_sort.stores.dynamodb.paging import FoundRows
     from stream_sort.stores.dynamodb.tables import TableNames
     from stream_sort.stores.dynamodb.values import Wire
 
@@ -52,6 +53,10 @@ class ControlTable:
     def rows(self, keys: Sequence[Wire]) -> Iterator[Wire]:
         """Read those rows that are there, consistently, a hundred a request."""
         yield from rows_of(self.calls, self.name, keys, ConsistentRead=True)
+
+    def found(self, keys: Sequence[Wire]) -> FoundRows:
+        """Read the same, and name the keys that got no answer."""
+        return read_rows(self.calls, self.name, keys, ConsistentRead=True)
 
     def batch_get(self, request: dict[str, dict[str, Any]]) -> dict[str, list[Wire]]:
         """Read rows of several tables, consistently, all of them."""

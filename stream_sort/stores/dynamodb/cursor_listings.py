@@ -10,7 +10,7 @@ from stream_sort.errors import StreamSortError
 from stream_sort.model.activity import SHARES, earliest_hour, hour_of, share_of
 from stream_sort.model.records import Cursor, CursorPage, QueuePage
 from stream_sort.stores.dynamodb import tables
-from stream_sort.stores.dynamodb.paging import pages, rows_of
+from stream_sort.stores.dynamodb.paging import pages, read_rows
 from stream_sort.stores.dynamodb.values import millis, number, number_at, text_at
 
 if TYPE_CHECKING:
@@ -75,7 +75,11 @@ class DynamoCursorListings:
         """See CursorStore."""
         # Not consistent, at half the price: what is read here decides nothing.
         keys = [{self._queue_key: {"S": queue}} for queue in dict.fromkeys(queues)]
-        return self._page(rows_of(self._calls, self._table, keys))
+        found = read_rows(self._calls, self._table, keys)
+        page = self._page(found.rows)
+        if found.error is not None:
+            page.damaged.update(dict.fromkeys((text_at(key, self._queue_key) for key in found.unread), found.error))
+        return page
 
     def _query(self, request: dict[str, Any], values: Wire, shares: dict[str, Any]) -> tuple[list[Wire], Any]:
         """Ask an index for one page of each share, each from its place on; and where to go on, None at the end."""

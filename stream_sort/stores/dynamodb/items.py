@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.aws.errors import INVALID, ITEM_TOO_LARGE
 from stream_sort.errors import InvalidMessage, MessageTooLarge, RowDamaged, StoreError, StreamSortError
 from stream_sort.model.message import MAX_MESSAGE_BYTES, RESERVED_PREFIX
-from stream_sort.model.records import Cleared, Look, Page
+from stream_sort.model.records import Cleared, Look, Page, TakenSlots
 from stream_sort.model.slots import Entry, Slot
 from stream_sort.stores.dynamodb import tables
-from stream_sort.stores.dynamodb.paging import pages, rows_of, searched
+from stream_sort.stores.dynamodb.paging import pages, read_rows, searched
 from stream_sort.stores.dynamodb.values import (
     Wire,
     decode,
@@ -155,12 +155,16 @@ class DynamoItemStore:
         slots = (replace(self._bare(wire), seen=one) for wire, one in zip(found, seen, strict=True))
         return Page(tuple(slots), more)
 
-    def taken(self, slots: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+    def taken(self, slots: Sequence[tuple[str, int]]) -> TakenSlots:
         """See ItemStore."""
         names = {"#queue": self._keys.queue, "#seq": self._keys.seq}
         only_keys = {"ConsistentRead": True, "ProjectionExpression": "#queue, #seq", "ExpressionAttributeNames": names}
-        found = rows_of(self._calls, self._table, [self._slot(*slot) for slot in dict.fromkeys(slots)], **only_keys)
-        return {(text_at(row, self._keys.queue), int_at(row, self._keys.seq)) for row in found}
+        found = read_rows(self._calls, self._table, [self._slot(*slot) for slot in dict.fromkeys(slots)], **only_keys)
+        taken = {(text_at(row, self._keys.queue), int_at(row, self._keys.seq)) for row in found.rows}
+        if found.error is None:
+            return TakenSlots(taken)
+        unread = (text_at(key, self._keys.queue) for key in found.unread)
+        return TakenSlots(taken, dict.fromkeys(unread, found.error))
 
     def highest(self, queue: str) -> int | None:
         """See ItemStore."""

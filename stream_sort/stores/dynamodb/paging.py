@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from stream_sort.errors import StoreUnavailable
+from stream_sort.stores.dynamodb.calls import PassingFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from stream_sort.stores.dynamodb.calls import Calls
+    from stream_sort.stores.dynamodb.calls import Calls, Patience
     from stream_sort.stores.dynamodb.values import Wire
 
 # As many as BatchGetItem and BatchWriteItem take.
@@ -36,12 +40,64 @@ def searched(read: Callable[..., dict[str, Any]], limit: int, size: int, **reque
             return
 
 
+@dataclass(slots=True)
+class FoundRows:
+    """The rows that have some keys, in any order; and the keys of those that are not known, for want of an answer."""
+
+    rows: list[Wire] = field(default_factory=list)
+    unread: list[Wire] = field(default_factory=list)
+    error: StoreUnavailable | None = None
+
+
 def rows_of(calls: Calls, table: str, keys: Sequence[Wire], **options: Any) -> Iterator[Wire]:
-    """Yield the rows of a table that have these keys, in any order; a hundred for one request."""
-    for first in range(0, len(keys), MAX_KEYS):
-        request = {table: {"Keys": keys[first : first + MAX_KEYS], **options}}
-        for found in batch_get(calls, request):
-            yield from found.get(table, ())
+    """Yield the rows of a table that have these keys, in any order; StoreUnavailable once some are left over."""
+    found = read_rows(calls, table, keys, **options)
+    yield from found.rows
+    if found.error is not None:
+        raise found.error
+
+
+def read_rows(calls: Calls, table: str, keys: Sequence[Wire], **options: Any) -> FoundRows:
+    """Read the rows of a table that have these keys, a hundred for one request, and say which are left over.
+
+    These are tried again when all others were, all within one deadline: so a row that stays throttled hides no other.
+    StoreUnavailable if nothing is known, or more is left over than one request asks for: that is the table's state.
+    """
+    found = FoundRows(unread=list(keys))
+    patience = calls.patience("batch_get_item", table)
+    while found.unread:
+        problem = _read_round(calls, table, found, patience, options)
+        if not found.unread:
+            break
+        try:
+            patience.wait(problem)
+        except StoreUnavailable as error:
+            if len(found.unread) == len(keys) or len(found.unread) > MAX_KEYS:
+                raise
+            found.error = error
+            break
+    return found
+
+
+def _read_round(calls: Calls, table: str, found: FoundRows, patience: Patience, options: dict[str, Any]) -> object:
+    """Ask once for all that is unread; return why some of it still is. Failures that took all the time end it."""
+    asked, found.unread = found.unread, []
+    problem: object = "UnprocessedKeys"
+    for first in range(0, len(asked), MAX_KEYS):
+        keys = asked[first : first + MAX_KEYS]
+        request = {table: {"Keys": keys, **options}}
+        try:
+            body = calls.once("batch_get_item", patience.target, RequestItems=request).body
+        except PassingFault as fault:
+            problem = fault.problem
+            found.unread += keys
+            if patience.is_over:
+                found.unread += asked[first + MAX_KEYS :]
+                break
+            continue
+        found.rows += body["Responses"].get(table, ())
+        found.unread += body.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())
+    return problem
 
 
 def batch_get(calls: Calls, request: dict[str, Any]) -> Iterator[dict[str, list[Wire]]]:

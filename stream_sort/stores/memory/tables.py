@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import TableNotFound
 from stream_sort.model.message import clone
-from stream_sort.model.records import Cleared, Cursor, Look, Page
+from stream_sort.model.records import Cleared, Cursor, Look, Page, TakenSlots
 from stream_sort.model.slots import Entry, Slot, expand
 from stream_sort.model.table_names import check_table_name
 from stream_sort.ports import Home
@@ -184,10 +184,10 @@ class MemoryItemStore:
             slots = (held.slots[first] for first in reversed(held.firsts[start:stop]))
             return Page(tuple(replace(_bare(slot), seen=held.seen.get(slot.first)) for slot in slots), start > 0)
 
-    def taken(self, slots: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+    def taken(self, slots: Sequence[tuple[str, int]]) -> TakenSlots:
         """See ItemStore."""
         with self._tables.lock:
-            return {(queue, seq) for queue, seq in slots if seq in self._tables.queue(queue).slots}
+            return TakenSlots({(queue, seq) for queue, seq in slots if seq in self._tables.queue(queue).slots})
 
     def highest(self, queue: str) -> int | None:
         """See ItemStore."""

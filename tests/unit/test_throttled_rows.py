@@ -1,0 +1,145 @@
+"""A row that stays throttled while many are read, on tables of moto's: it is the trouble of its own queue only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter, Sweeper
+from stream_sort.insight.checkup.standing import read_standings
+from stream_sort.insight.overview import look
+from stream_sort.replay.audit.standing import StandingReader
+from stream_sort.testing.clock import MovableClock
+from stream_sort.upkeep.lag_watch import LagWatch
+from stream_sort.upkeep.waiting_rows import IdleQueues
+from tests.unit.faulty import THROTTLE, Faulty, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Throttling(Faulty):
+    """A client that reads no row of one table whose key has `hot` in it, and says so as DynamoDB does."""
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self.table = ""
+
+    def __getattr__(self, method: str) -> Any:
+        call = super().__getattr__(method)
+        return self._reading(call) if method == "batch_get_item" else call
+
+    def _reading(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def read(**request: Any) -> Any:
+            wanted = request["RequestItems"].get(self.table, {"Keys": []})
+            left = [key for key in wanted["Keys"] if "hot" in str(key)]
+            if not left:
+                return call(**request)
+            others = [key for key in wanted["Keys"] if key not in left]
+            if not others:
+                raise refusal(THROTTLE, operation="BatchGetItem")
+            body = call(RequestItems={self.table: {**wanted, "Keys": others}})
+            return {**body, "UnprocessedKeys": {self.table: {**wanted, "Keys": left}}}
+
+        return read
+
+
+class Bench:
+    """Four queues whose second message is not consumed yet, and one hot row in a table."""
+
+    def __init__(self) -> None:
+        self.client = Throttling(boto3.client("dynamodb", region_name="eu-west-1"))
+        self.clock = MovableClock()
+        self.sorter = StreamSorter(client=self.client, deadline=0.1, in_flight=1, clock=self.clock)
+        self.sorter.create_tables()
+        self.consumer = OrderedConsumer("billing", lambda _: None, sorter=self.sorter)
+        self.consumer.create_tables()
+        for queue in ("a", "b", "hot", "z"):
+            self.sorter.put({"queue": queue, "seq": 0})
+            self.consumer.catch_up(queue)
+            self.sorter.put({"queue": queue, "seq": 1})
+        self.control = self.sorter.stores.control("Control")
+        self.watcher = LagWatch(self.control.subscriptions, self.control.checkpoints, self.sorter.stores.cursors, 1)
+
+    def sweep(self) -> tuple[set[str], list[tuple[str, type]], Any]:
+        self.clock.move(60)
+        done = Sweeper(self.sorter, lagging=self.watcher).sweep()
+        return set(done.nudged), [(queue, type(error)) for queue, error in done.failed], done.watch_error
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with mock_aws():
+        yield Bench()
+
+
+@pytest.mark.parametrize("table", ["Control", "Cursor"])
+def test_i7_a_throttled_row_stops_the_wakes_of_no_other_queue(bench: Bench, table: str) -> None:
+    bench.client.table = table
+    assert bench.sweep() == ({"a", "b", "z"}, [("hot", StoreUnavailable)], None)
+    assert (bench.watcher.watched.whole, bench.watcher.watched.lag) == (True, {"billing": 1})
+    assert bench.sweep()[1:] == ([("hot", StoreUnavailable)], None), "it is told of until it answers"
+    bench.client.table = ""
+    assert bench.sweep()[0] >= {"hot"}
+
+
+def test_i7_a_queue_that_moves_is_woken_beside_a_throttled_one_that_lags(bench: Bench) -> None:
+    for queue in ("a", "b", "z"):
+        bench.consumer.catch_up(queue)
+    bench.client.table = "Control"
+    bench.sweep()
+    bench.clock.move(3_000)
+    bench.sorter.put({"queue": "z", "seq": 2})
+    assert "z" in bench.sweep()[0]
+
+
+@pytest.mark.parametrize("table", ["Control", "Items"])
+def test_i7_status_and_doctor_show_all_queues_but_one_with_a_throttled_row(bench: Bench, table: str) -> None:
+    bench.client.table = table
+    sources = bench.sorter.sources("Control")
+    failed = [line.queue for line in look(sources).lines if line.error]
+    assert failed == (["hot"] if table == "Control" else [])
+    found = read_standings(sources, "*", 60, lambda _: None)
+    assert (sorted(found.rows), [queue for queue, _ in found.failed]) == (["a", "b", "z"], ["hot"])
+    assert not found.hollow
+
+
+def test_i10_a_throttled_checkpoint_is_not_taken_for_none_or_for_one(bench: Bench) -> None:
+    bench.client.table = "Control"
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            OrderedConsumer("new", lambda _: None, sorter=bench.sorter, start="latest").catch_up("a")
+        (new,) = (one for one in bench.control.subscriptions.consumers() if one.name == "new")
+        assert not new.ready
+    with pytest.raises(StoreUnavailable):
+        bench.control.checkpoints.of_queues("billing", ["a", "hot"]).whole()
+
+
+def test_i10_a_throttled_cursor_row_is_not_left_out_of_an_audit_or_taken_for_an_idle_queue(bench: Bench) -> None:
+    bench.client.table = "Cursor"
+    with pytest.raises(StoreUnavailable):
+        StandingReader(bench.sorter).cursors(("a", "hot"))
+    bench.client.table = ""
+    for queue in ("a", "hot"):
+        bench.sorter.put({"queue": queue, "seq": 3})
+    Sweeper(bench.sorter).sweep()
+    home = bench.sorter.stores
+    idle = IdleQueues(home.cursors, home.items, bench.sorter.queues.gap_policy, bench.clock())
+    for table, queues in (("", {"a", "hot"}), ("Cursor", {"a"}), ("Items", {"a"})):
+        bench.client.table = table
+        assert idle.of(["a", "hot"]).keys() == queues
+
+
+def test_of_very_many_rows_a_throttled_one_hides_no_other_and_a_throttled_table_is_told_as_such(bench: Bench) -> None:
+    bench.client.table = "Cursor"
+    queues = [*(f"q{number}" for number in range(197)), "a", "b", "z", "hot"]
+    page = bench.sorter.stores.cursors.rows_of(queues)
+    assert ({row.queue for row in page.rows}, [*page.damaged]) == ({"a", "b", "z"}, ["hot"])
+    assert bench.sorter.stores.items.taken([("a", 1), ("a", 9)]).slots == {("a", 1)}
+    with pytest.raises(StoreUnavailable, match="BatchGetItem on table 'Cursor'"):
+        bench.sorter.stores.cursors.rows_of(["hot"])
+    with pytest.raises(StoreUnavailable):
+        bench.sorter.stores.cursors.rows_of(["a", *(f"hot{number}" for number in range(101))])
