@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ class Nudges:
         self._queues = queues
         self._lagging = lagging
         self._time = time
+        self._calls = time.calls(FOR_TELLING, queues.deadline)
         self._done = done
 
     def send(self, now: float) -> None:
@@ -35,21 +37,21 @@ class Nudges:
         except Exception as error:  # noqa: BLE001  # I7: what the sweep did so far is not lost for it
             done.watch_error = named_error("(all)", error)
             return
-        calls = time.calls(FOR_TELLING, self._queues.deadline)
         failed: dict[str, StreamSortError] = {}
-        with calls.once():
-            self._nudge_all(turned(queues, now), failed)
+        with self._calls.once():
+            self._nudge_all(turned(queues, now), failed, is_first=True)
         unavailable = [queue for queue, error in failed.items() if isinstance(error, StoreUnavailable)]
-        with calls.patiently():
-            self._nudge_all(unavailable, failed)
+        with self._calls.patiently():
+            self._nudge_all(unavailable, failed, is_first=False)
         done.add_failed(failed.items())
         with time.keeping(FOR_TELLING):
             self._settle([*done.nudged, *(queue for queue, error in failed.items() if _is_its_own(error))])
 
-    def _nudge_all(self, queues: list[str], failed: dict[str, StreamSortError]) -> None:
+    def _nudge_all(self, queues: list[str], failed: dict[str, StreamSortError], *, is_first: bool) -> None:
         """Nudge queues while there is time, and note those that failed."""
+        nudge = partial(self._nudge, is_first=is_first)
         for batch in batches(queues):
-            answers = self._queues.in_flight.map(self._nudge, batch)
+            answers = self._queues.in_flight.map(nudge, batch)
             for queue, answer in zip(batch, answers, strict=True):
                 if isinstance(answer, StreamSortError):
                     failed[queue] = answer
@@ -60,21 +62,27 @@ class Nudges:
                 self._done.complete = False
                 break
 
-    def _nudge(self, queue: str) -> bool | StreamSortError:
-        """Nudge a queue; return False if there is no time for it."""
-        if self._time.is_short(FOR_TELLING):
+    def _nudge(self, queue: str, *, is_first: bool) -> bool | StreamSortError:
+        """Nudge a queue; return False if there is no time for it. What hung at its first try may do so again."""
+        left = self._calls.budget.left()
+        if left < 0 or not self._calls.hang.fits(left):
             return False
         try:
             self._queues.nudge(queue)
         except Exception as error:  # noqa: BLE001  # I7, as above
+            if is_first:
+                self._calls.note_hang(left)
             return named_error(queue, error)
         return True
 
     def _settle(self, queues: list[str]) -> None:
-        """Name the queues that are done with to whoever asked for them, and note what that could not look at."""
+        """Name the queues that are done with to whoever asked for them, and note what that could not look at.
+
+        Not if that may hang for longer than there is time: the next look begins where this one did.
+        """
         try:
             were_nudged = getattr(self._lagging, "were_nudged", None)
-            if callable(were_nudged):
+            if callable(were_nudged) and self._calls.suffices_at_the_end():
                 were_nudged(tuple(queues))
         except Exception as error:  # noqa: BLE001  # I7, as above
             self._done.watch_error = named_error("(all)", error)

@@ -146,6 +146,38 @@ def test_i7_queues_that_cannot_be_nudged_keep_no_other_asleep(client: Faulty, wa
         assert watch.now < TIMEOUT
 
 
+@pytest.mark.parametrize(
+    ("looks", "is_kept"), [*((tenth / 10, True) for tenth in range(0, 50, 4)), (49.0, False)], ids=str
+)
+def test_a_sweep_ends_in_time_although_nudges_and_the_watch_hang(
+    watch: Stopwatch, looks: float, *, is_kept: bool
+) -> None:
+    sorter = StreamSorter.in_memory(in_flight=1)
+
+    def hang(*_: Any) -> None:
+        watch.sleep(5.0)
+        raise StoreUnavailable("timed out")
+
+    class Sleepers:
+        kept = False
+
+        def lagging(self, now: float) -> list[str]:  # noqa: ARG002  # the port's signature
+            watch.sleep(looks)
+            return BAD
+
+        def were_nudged(self, queues: Any) -> None:
+            self.kept = True
+            hang(queues)
+
+    sorter.stores.cursors.nudge = hang  # type: ignore[method-assign]
+    sleepers = Sleepers()
+    done = Sweeper(sorter, lagging=sleepers).sweep(time_left=watch.left)
+    assert watch.now <= TIMEOUT
+    assert sleepers.kept == is_kept
+    assert not done.complete
+    assert (done.watch_error is not None) == is_kept
+
+
 def test_a_queue_that_fails_is_not_said_to_have_waited_since_a_gap_that_it_left_days_ago() -> None:
     clock = MovableClock()
     sorter = StreamSorter.in_memory(clock=clock, in_flight=1)
