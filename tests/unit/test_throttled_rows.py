@@ -11,6 +11,7 @@ from moto import mock_aws
 from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.insight.checkup.standing import read_standings
 from stream_sort.insight.overview import look
+from stream_sort.model.policy import MAX_GAP
 from stream_sort.replay.audit.standing import StandingReader
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep.lag_watch import LagWatch
@@ -127,7 +128,7 @@ def test_i10_a_throttled_cursor_row_is_not_left_out_of_an_audit_or_taken_for_an_
         bench.sorter.put({"queue": queue, "seq": 3})
     Sweeper(bench.sorter).sweep()
     home = bench.sorter.stores
-    idle = IdleQueues(home.cursors, home.items, bench.sorter.queues.gap_policy, bench.clock())
+    idle = IdleQueues(home.cursors, home.items, bench.sorter.queues.gap_policy, bench.clock(), MAX_GAP)
     for table, queues in (("", {"a", "hot"}), ("Cursor", {"a"}), ("Items", {"a"})):
         bench.client.table = table
         assert idle.of(["a", "hot"]).keys() == queues
