@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from stream_sort.errors import *  # noqa: F403  # all of them are public
     from stream_sort.model.batch import Batch, Transaction
     from stream_sort.model.consumption import DeadLetter, Parked, Reset
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.gaps import GapEvent
     from stream_sort.model.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
-    from stream_sort.model.policy import GapPolicy
     from stream_sort.model.withdrawal import Withdrawal
     from stream_sort.ordered_consumer import OrderedConsumer
     from stream_sort.stream_sorter import StreamSorter
@@ -67,7 +67,7 @@ _MODULES = {
     "Status": "model.outcomes",
     "Withdrawal": "model.withdrawal",
     "GapEvent": "model.gaps",
-    "GapPolicy": "model.policy",
+    "GapPolicy": "model.gap_policy",
     "Sweep": "upkeep.sweep",
     "Sweeper": "upkeep.sweeper",
 }

@@ -12,9 +12,9 @@ from stream_sort.insight.inspector import Inspector
 from stream_sort.insight.released_range import ReleasedRange
 from stream_sort.intake.batch_put import BatchPut
 from stream_sort.intake.storing import Intake
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.model.message import KeyNames, check_queue, check_seq, is_text, take_message
 from stream_sort.model.outcomes import Advance, LateMessage, PutResult, QueueState, Skip, Status
-from stream_sort.model.policy import GapPolicy
 from stream_sort.ports.in_flight import InFlight
 from stream_sort.release.advancer import Advancer, Limits, Reach
 from stream_sort.release.opener import Opener

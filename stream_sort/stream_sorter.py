@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from stream_sort.errors import InvalidInput, SettingsError, shown
 from stream_sort.model.durations import is_time
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.model.message import KeyNames, check_seq
-from stream_sort.model.policy import GapPolicy
 from stream_sort.ports import Homes
 from stream_sort.release.advancer import Limits
 from stream_sort.settings import Settings

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from stream_sort.aws.clients import answered, service_client
 from stream_sort.errors import StoreUnavailable
-from stream_sort.model.attempts import LONGEST_DELAY
+from stream_sort.model.retries import LONGEST_DELAY
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from stream_sort.cli.arguments import Json, amount_in
 from stream_sort.cli.output import plain_errors, print_json, say
 from stream_sort.cli.tables import show_table, tabled
 from stream_sort.errors import InvalidInput, shown
-from stream_sort.insight.costing.model import Load, monthly
+from stream_sort.insight.costing.formula import Load, monthly
 from stream_sort.insight.costing.prices import AS_OF, MILLION, PRICES, REGION, StackTerms, bill, prices_of
 from stream_sort.insight.costing.work import Work
 from stream_sort.model.durations import DAY, MILLISECOND, MINUTE

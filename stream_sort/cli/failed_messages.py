@@ -20,8 +20,8 @@ from stream_sort.errors import (
 )
 from stream_sort.insight.rows import require_known
 from stream_sort.insight.wording import counted, moment, some_of
-from stream_sort.model.attempts import is_in_hand
 from stream_sort.model.consumption import DeadLetter, Parked
+from stream_sort.model.retries import is_in_hand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

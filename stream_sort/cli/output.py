@@ -18,7 +18,7 @@ from stream_sort.errors import InvalidInput, SettingsError, StreamSortError
 from stream_sort.formats import terminal_text
 from stream_sort.formats.json_text import dumps
 from stream_sort.formats.terminal_text import visible_json
-from stream_sort.model.policy import GapPolicy
+from stream_sort.model.gap_policy import GapPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,8 +23,8 @@ from stream_sort.insight.explanation import explanation_of
 from stream_sort.insight.released import not_missing, released_by
 from stream_sort.insight.rows import Choice, cursor_rows, require_known
 from stream_sort.insight.wording import counted, named_seqs, some_of
+from stream_sort.model.gap_policy import MOST_SKIPS, GapPolicy
 from stream_sort.model.gaps import length
-from stream_sort.model.policy import MOST_SKIPS, GapPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

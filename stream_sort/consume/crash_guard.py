@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stream_sort.model.attempts import guarded, is_crash_guard, is_overdue, text_of, under_way
 from stream_sort.model.message import MIN_SEQ
+from stream_sort.model.retries import guarded, is_crash_guard, is_overdue, text_of, under_way
 
 if TYPE_CHECKING:
     from stream_sort.consume.context import ConsumerContext
     from stream_sort.consume.session import Session
-    from stream_sort.model.attempts import Shift
     from stream_sort.model.chunks import ChunkSize
     from stream_sort.model.consumption import Checkpoint
+    from stream_sort.model.retries import Shift
     from stream_sort.model.slots import Entry
 
 

@@ -27,10 +27,10 @@ from stream_sort.errors import (
     TryLater,
     named_error,
 )
-from stream_sort.model.attempts import Shift, ended, is_blameless, is_in_hand
 from stream_sort.model.batch import Batch
 from stream_sort.model.chunks import ChunkSize
 from stream_sort.model.consumption import Outcome, Served
+from stream_sort.model.retries import Shift, ended, is_blameless, is_in_hand
 from stream_sort.ports.time_limit import time_limit
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import Trimmed
-from stream_sort.model.attempts import TRIES_IN_PLACE, attempts_before, is_blameless, parked_by, parked_in_outage
 from stream_sort.model.consumption import DeadLetter, Outcome
+from stream_sort.model.retries import TRIES_IN_PLACE, attempts_before, is_blameless, parked_by, parked_in_outage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

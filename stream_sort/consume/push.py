@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stream_sort.consume.handler import call_handler
-from stream_sort.model.attempts import Shift
+from stream_sort.model.retries import Shift
 from stream_sort.ports.time_limit import time_limit
 
 if TYPE_CHECKING:

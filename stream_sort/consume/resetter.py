@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import ConsumerActive, InvalidInput, QueueNotFound, SettingsError, shown
-from stream_sort.model.attempts import text_of
 from stream_sort.model.consumption import EARLIEST, LATEST, Checkpoint, Reset, check_start, first_checkpoint
 from stream_sort.model.durations import is_time
 from stream_sort.model.message import check_seq
 from stream_sort.model.records import CLOCKS_DIFFER
+from stream_sort.model.retries import text_of
 from stream_sort.model.slots import expand
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import CheckpointConflict, CursorLost, StoreUnavailable
-from stream_sort.model.attempts import is_crash_guard
 from stream_sort.model.consumption import Checkpoint, Commit, Outcome, Served, first_checkpoint
 from stream_sort.model.message import MIN_SEQ
+from stream_sort.model.retries import is_crash_guard
 from stream_sort.ports.time_limit import time_limit
 
 if TYPE_CHECKING:

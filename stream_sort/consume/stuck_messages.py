@@ -20,10 +20,10 @@ from stream_sort.errors import (
     TransactionTooLarge,
     TryLater,
 )
-from stream_sort.model.attempts import is_blameless, last_error, text_of, under_way
 from stream_sort.model.batch import Batch
 from stream_sort.model.consumption import DeadLetter
 from stream_sort.model.message import check_queue, is_text
+from stream_sort.model.retries import is_blameless, last_error, text_of, under_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import RowDamaged
 from stream_sort.insight.overview import consumers_of, dead_letters_by_queue, lag_of
-from stream_sort.model.attempts import is_in_hand, is_trouble
 from stream_sort.model.records import Cursor
+from stream_sort.model.retries import is_in_hand, is_trouble
 from stream_sort.upkeep.lag_finder import PATIENCE
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from stream_sort.insight.consumers import PARKED, STUCK, WORKING, readers_of
 from stream_sort.insight.wording import age, counted, moment, seqs_text, some_of
+from stream_sort.model.gap_policy import MAX_GAP, MOST_SKIPS
 from stream_sort.model.gaps import length, runs_of, stray_of
 from stream_sort.model.message import MIN_SEQ
-from stream_sort.model.policy import MAX_GAP, MOST_SKIPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from stream_sort.model.gap_policy import MAX_GAP
 from stream_sort.model.gaps import length, runs_of
 from stream_sort.model.message import MAX_SEQ, MIN_SEQ
 from stream_sort.model.ordering import gaps_between
 from stream_sort.model.outcomes import LateMessage, QueueState
-from stream_sort.model.policy import MAX_GAP
 from stream_sort.model.slots import expand
 from stream_sort.release.gap_age import head_gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.gaps import Gap
-    from stream_sort.model.policy import GapPolicy
     from stream_sort.model.records import Cursor
     from stream_sort.model.slots import Entry
     from stream_sort.ports import ItemStore

@@ -15,8 +15,8 @@ from stream_sort.errors import named_error
 from stream_sort.insight.doubts import HOPELESS, ask_each, settle_doubts
 from stream_sort.insight.rows import Choice, chosen_rows
 from stream_sort.insight.wording import counted
-from stream_sort.model.attempts import is_trouble
 from stream_sort.model.consumption import first_checkpoint
+from stream_sort.model.retries import is_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stream_sort.insight.doubts import Settled
     from stream_sort.insight.sources import Sources
     from stream_sort.model.consumption import Checkpoint, FoundCheckpoints, Parked, Subscription
-    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.records import Cursor, CursorPage
     from stream_sort.ports import ControlStores
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.message import KeyNames
     from stream_sort.model.outcomes import QueueState
-    from stream_sort.model.policy import GapPolicy
     from stream_sort.ports import Clock, ControlStores, CursorStore, HeadReader, ItemStore
     from stream_sort.ports.in_flight import InFlight
 

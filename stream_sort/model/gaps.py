@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from stream_sort.model.policy import MAX_GAP
+from stream_sort.model.gap_policy import MAX_GAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stream_sort.errors import StreamSortError
-    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.gap_policy import GapPolicy
 
 
 class Status(StrEnum):

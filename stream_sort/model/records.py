@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stream_sort.errors import StreamSortError
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.gaps import Gap
     from stream_sort.model.message import Message
-    from stream_sort.model.policy import GapPolicy
     from stream_sort.model.slots import Slot
 
 # The tables keep times in milliseconds.

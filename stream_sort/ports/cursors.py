@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.gaps import Gap
-    from stream_sort.model.policy import GapPolicy
     from stream_sort.model.records import Cursor, CursorPage, Head, Move, QueuePage
 
 

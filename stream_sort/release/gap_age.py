@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from stream_sort.model.gap_policy import MAX_GAP
 from stream_sort.model.gaps import Gap, length
-from stream_sort.model.policy import MAX_GAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

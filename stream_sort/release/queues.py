@@ -13,7 +13,7 @@ from stream_sort.release.lost_cursor import find_row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.ports import Clock, CursorStore, ItemStore
     from stream_sort.ports.in_flight import InFlight
     from stream_sort.release.advancer import Advancer, Reach

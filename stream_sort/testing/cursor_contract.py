@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.model.gaps import Gap
 from stream_sort.model.message import MAX_SEQ
-from stream_sort.model.policy import GapPolicy
 from stream_sort.model.records import Cursor, CursorPage
 from stream_sort.testing.contract_examples import NOW, arrival, tombstones
 

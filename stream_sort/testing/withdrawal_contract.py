@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stream_sort.model.policy import GapPolicy
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.model.records import Cursor
 from stream_sort.model.withdrawal import Withdrawal
 from stream_sort.testing.contract_examples import EVERY_TYPE, NOW, arrival, tombstones

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import StoreMisconfigured, StoreUnavailable, StreamSortError, named_error
 from stream_sort.model.activity import HOUR, hour_of
-from stream_sort.model.attempts import TRIES_IN_PLACE, is_crash_guard
+from stream_sort.model.retries import TRIES_IN_PLACE, is_crash_guard
 from stream_sort.model.watch import MOST_LAGS, WatchState
 from stream_sort.upkeep.activity_reader import ROWS_A_LOOK, ActivityReader
 from stream_sort.upkeep.lag_finder import MOST_COMPARED, PATIENCE, LagFinder, LagLook, Watched

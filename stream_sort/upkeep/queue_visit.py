@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stream_sort.errors import StreamSortError
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.outcomes import Advance
-    from stream_sort.model.policy import GapPolicy
     from stream_sort.model.records import Cursor
     from stream_sort.release.advancer import Reach
     from stream_sort.release.queues import Queues

@@ -17,7 +17,7 @@ from stream_sort.model.records import Cursor
 from stream_sort.model.slots import expand
 
 if TYPE_CHECKING:
-    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.ports import ControlStores, WithdrawalStore
     from stream_sort.release.queues import Queues
 

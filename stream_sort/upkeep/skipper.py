@@ -7,9 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import InvalidInput
+from stream_sort.model.gap_policy import MOST_SKIPS
 from stream_sort.model.message import check_seqs
 from stream_sort.model.outcomes import Skip
-from stream_sort.model.policy import MOST_SKIPS
 from stream_sort.model.records import Tombstones
 
 if TYPE_CHECKING:

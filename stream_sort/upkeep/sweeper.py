@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_sort.errors import InvalidInput, shown
 from stream_sort.model.durations import is_time
+from stream_sort.model.gap_policy import MAX_GAP
 from stream_sort.model.gaps import GapEvent, GapEventKind
 from stream_sort.model.message import check_seq
-from stream_sort.model.policy import MAX_GAP
 from stream_sort.release.queues import Queues
 from stream_sort.upkeep.nudges import Nudges, turned
 from stream_sort.upkeep.queue_visit import QueueVisit, Visited

@@ -11,7 +11,7 @@ from stream_sort.model.records import TakenSlots
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.records import Cursor
     from stream_sort.ports import CursorStore, ItemStore
 

@@ -12,8 +12,8 @@ import pytest
 from moto import mock_aws
 
 from stream_sort import Batch, OrderedConsumer, StreamSorter
-from stream_sort.model.attempts import LONGEST_RUN
 from stream_sort.model.consumption import Wake
+from stream_sort.model.retries import LONGEST_RUN
 from stream_sort.testing.clock import MovableClock
 from tests.benchmarks.meter import Meter, Usage
 

@@ -17,8 +17,9 @@ import pytest
 from botocore.config import Config
 
 from stream_sort import OrderedConsumer, StreamSorter
-from stream_sort.insight.costing import model, sweeps
-from stream_sort.insight.costing.model import HOURS, IDLE_WAKE, MARK, MARK_SWEPT, Load, monthly
+from stream_sort.insight.costing import formula as cost_formula
+from stream_sort.insight.costing import sweeps
+from stream_sort.insight.costing.formula import HOURS, IDLE_WAKE, MARK, MARK_SWEPT, Load, monthly
 from stream_sort.insight.costing.sweeps import WAITING
 from stream_sort.insight.costing.work import Work
 from stream_sort.model.consumption import Wake
@@ -266,7 +267,7 @@ def test_two_writers_in_turns_cost_a_request_and_two_read_units_more(fresh: Benc
 
 
 def test_the_numbers_of_the_formula_are_those_of_the_code() -> None:
-    assert (MAX_WRITES, Settings().window) == (model.STATEMENTS_A_CALL, model.WINDOW)
+    assert (MAX_WRITES, Settings().window) == (cost_formula.STATEMENTS_A_CALL, cost_formula.WINDOW)
 
 
 def both(bench: Bench, case: Case) -> Iterator[tuple[dict[str, float], dict[str, float]]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_sort.insight.costing import sweeps
-from stream_sort.insight.costing.model import HOURS, MARK, MARK_SWEPT, Load, monthly
+from stream_sort.insight.costing.formula import HOURS, MARK, MARK_SWEPT, Load, monthly
 from stream_sort.insight.costing.prices import PRICES
 from stream_sort.insight.costing.work import Work, read_units
 from tests.functional.command_line import Line

@@ -12,7 +12,7 @@ from stream_sort.cli.connection import connect
 from stream_sort.cli.output import jsonable, shell_word, visible
 from stream_sort.cli.tables import fitted
 from stream_sort.local import project
-from stream_sort.model.policy import GapPolicy
+from stream_sort.model.gap_policy import GapPolicy
 from tests.functional.cloudformation import an_account
 from tests.functional.command_line import Line
 

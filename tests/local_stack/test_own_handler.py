@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort.local.stack import LocalStack
-from stream_sort.model.attempts import ENDED
+from stream_sort.model.retries import ENDED
 from tests.local_stack.app import App, eventually
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stream_sort.model.policy import GapPolicy
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.sorter import Options
 from stream_sort.testing.simulation.failure import InvariantBroken
 from stream_sort.testing.simulation.harness import Harness

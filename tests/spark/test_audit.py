@@ -15,7 +15,7 @@ import pytest
 
 from stream_sort import OrderedConsumer, StreamSorter
 from stream_sort.errors import QueueNotFound
-from stream_sort.replay.audit import export as audit_export
+from stream_sort.replay.audit import export_survey as audit_export
 from stream_sort.replay.audit.job import audit, main
 from stream_sort.replay.audit.options import AuditOptions
 from stream_sort.replay.engine.source import Source

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort.errors import ArchiveDamaged
-from stream_sort.replay.audit.archive import ArchiveSurvey
+from stream_sort.replay.audit.archive_survey import ArchiveSurvey
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin
 from stream_sort.replay.origins.archive.plan import SegmentPlan, fix, mark_finished

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stream_sort import Batch, OrderedConsumer, PartlyDone, StoreUnavailable, TryLater
-from stream_sort.model.attempts import LONGEST_RUN
 from stream_sort.model.consumption import Wake
 from stream_sort.model.records import CLOCKS_DIFFER
+from stream_sort.model.retries import LONGEST_RUN
 from stream_sort.sorter import Sorter
 from tests.consumers import Clerk, Office, ends, fail, is_given_up, wake
 

@@ -12,7 +12,7 @@ import pytest
 from stream_sort import StreamSorter
 from stream_sort.errors import ArchiveDamaged, InvalidInput, SettingsError
 from stream_sort.replay.archive.options import ArchiveOptions
-from stream_sort.replay.audit.archive import ArchiveSurvey
+from stream_sort.replay.audit.archive_survey import ArchiveSurvey
 from stream_sort.replay.audit.promised import promised
 from stream_sort.replay.engine.source import Source
 from stream_sort.replay.files.storage import Storage

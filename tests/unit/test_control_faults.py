@@ -20,9 +20,9 @@ from stream_sort import (
     TransactionTooLarge,
     TryLater,
 )
-from stream_sort.model.attempts import text_of
 from stream_sort.model.batch import Transaction
 from stream_sort.model.consumption import Checkpoint, DeadLetter, Subscription
+from stream_sort.model.retries import text_of
 from tests.consumers import OnePort
 
 if TYPE_CHECKING:

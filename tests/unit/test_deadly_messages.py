@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_sort import Batch, OrderedConsumer, Parked, PartlyDone
-from stream_sort.model.attempts import (
+from stream_sort.model.consumption import Wake
+from stream_sort.model.records import CLOCKS_DIFFER
+from stream_sort.model.retries import (
     ENDED,
     LAST_ERROR,
     LONGEST_RUN,
@@ -16,8 +18,6 @@ from stream_sort.model.attempts import (
     last_error,
     under_way,
 )
-from stream_sort.model.consumption import Wake
-from stream_sort.model.records import CLOCKS_DIFFER
 from stream_sort.sorter import Sorter
 from tests.consumers import Clerk, Office, ends, fail_twice, wake
 from tests.unit.queues import forget_arrival, tables_of

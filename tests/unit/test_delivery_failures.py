@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from stream_sort import Batch, CursorLost, MissingItems, Parked
-from stream_sort.model.attempts import LONGEST_DELAY, delay_before, text_of
+from stream_sort.model.retries import LONGEST_DELAY, delay_before, text_of
 from tests.consumers import Clerk, Office, ends, fail, wake
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from stream_sort import StreamSorter
 from stream_sort.insight.costing.disorder import LookAhead, releases
-from stream_sort.insight.costing.model import OWN_BYTES, Load, monthly
+from stream_sort.insight.costing.formula import OWN_BYTES, Load, monthly
 from stream_sort.insight.costing.work import Work, read_units, write_units
 from stream_sort.ports import Homes
 from stream_sort.sorter import Sorter

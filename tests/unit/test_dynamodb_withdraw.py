@@ -14,7 +14,7 @@ from stream_sort.model.item_size import item_size
 from stream_sort.model.message import MAX_MESSAGE_BYTES, KeyNames, check_message
 from stream_sort.model.records import Arrival
 from stream_sort.model.withdrawal import Withdrawal
-from stream_sort.replay.audit.table import keys_batch
+from stream_sort.replay.audit.table_survey import keys_batch
 from stream_sort.replay.files.storage import Storage
 from stream_sort.replay.origins.export.files import read_keys, read_slots
 from stream_sort.replay.origins.export.manifest import open_export

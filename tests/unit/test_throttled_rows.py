@@ -11,7 +11,7 @@ from moto import mock_aws
 from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.insight.checkup.standing import read_standings
 from stream_sort.insight.overview import look
-from stream_sort.model.policy import MAX_GAP
+from stream_sort.model.gap_policy import MAX_GAP
 from stream_sort.replay.audit.standing import StandingReader
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep.lag_watch import LagWatch

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stream_sort import InternalError, OrderedConsumer, Pace, Parked, StoreUnavailable, StreamSorter, Sweeper
-from stream_sort.model.attempts import ENDED
 from stream_sort.model.consumption import Subscription, Wake
+from stream_sort.model.retries import ENDED
 from stream_sort.model.watch import WatchState
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep import activity_reader, lag_finder

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from stream_sort.insight.checkup.finding import Finding, fail, first_of, warn
 from stream_sort.insight.overview import lag_of
 from stream_sort.insight.wording import age, counted
-from stream_sort.model.attempts import is_trouble
+from stream_sort.model.gap_policy import MAX_GAP
 from stream_sort.model.gaps import length
-from stream_sort.model.policy import MAX_GAP
+from stream_sort.model.retries import is_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stream_sort.insight.checkup.standing import Standings
     from stream_sort.insight.wording import CommandText
     from stream_sort.model.consumption import Checkpoint, Parked
-    from stream_sort.model.policy import GapPolicy
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.records import Cursor
 
 AREA, CONSUMERS = "queues", "consumers"

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from stream_sort.insight.doubts import Settled
     from stream_sort.insight.sources import Sources
     from stream_sort.model.consumption import DeadLetterPage, Parked, Subscription
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.gaps import Gap
-    from stream_sort.model.policy import GapPolicy
     from stream_sort.ports import ControlStores
 
 Suspect = TypeVar("Suspect", Cursor, Checkpoint)

@@ -9,7 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import InvalidInput, shown
-from stream_sort.insight.costing.model import HOURS, RECORDS_OF_A_MARK, SWEEPS_OF_ALL, Load, monthly
+from stream_sort.insight.costing.formula import HOURS, RECORDS_OF_A_MARK, SWEEPS_OF_ALL, Load, monthly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -99,7 +99,7 @@ class _Audit:
         return AuditResult(str(self.options.source), audited, findings, seconds, self._notes)
 
     def _table(self) -> tuple[dict[str, QueueAudit], list[AuditFinding]]:
-        from stream_sort.replay.audit.table import TableSurvey  # noqa: PLC0415  # one of three is loaded
+        from stream_sort.replay.audit.table_survey import TableSurvey  # noqa: PLC0415  # one of three is loaded
 
         options = self.options
         access = replace(options.source.access, first_seq=options.first_seq)
@@ -128,7 +128,7 @@ class _Audit:
         return findings
 
     def _export(self) -> tuple[dict[str, QueueAudit], list[AuditFinding]]:
-        from stream_sort.replay.audit.export import ExportSurvey  # noqa: PLC0415  # one of three is loaded
+        from stream_sort.replay.audit.export_survey import ExportSurvey  # noqa: PLC0415  # one of three is loaded
 
         survey = ExportSurvey(self.options.source.storage, self.options.source.keys, self.options.queues)
         queues = self._collected(survey.runs(self.spark))
@@ -140,7 +140,7 @@ class _Audit:
         return queues, []
 
     def _archive(self) -> tuple[dict[str, QueueAudit], list[AuditFinding]]:
-        from stream_sort.replay.audit.archive import ArchiveSurvey  # noqa: PLC0415  # as above
+        from stream_sort.replay.audit.archive_survey import ArchiveSurvey  # noqa: PLC0415  # as above
         from stream_sort.replay.audit.promised import (  # noqa: PLC0415  # as above
             promised,
         )

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import InvalidInput
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.model.gaps import Gap
-from stream_sort.model.policy import GapPolicy
 from stream_sort.model.records import Cursor, Head, Move
 from stream_sort.stores.dynamodb import tables
 from stream_sort.stores.dynamodb.cursor_listings import DynamoCursorListings, activity_of, waiting_share

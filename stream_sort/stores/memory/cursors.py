@@ -12,8 +12,8 @@ from stream_sort.model.records import Cursor, CursorPage, Head, Move, QueuePage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.gaps import Gap
-    from stream_sort.model.policy import GapPolicy
     from stream_sort.stores.memory.tables import MemoryTables
 
 

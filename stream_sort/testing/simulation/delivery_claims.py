@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from stream_sort.consume.registration import TRUSTED
 from stream_sort.errors import CursorLost, InternalError, Trimmed, TryLater
-from stream_sort.model.attempts import LAST_ERROR, is_crash_guard
 from stream_sort.model.consumption import first_checkpoint
+from stream_sort.model.retries import LAST_ERROR, is_crash_guard
 from stream_sort.testing.simulation.failure import InvariantBroken
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import CursorLost, NotConsumed, Trimmed
-from stream_sort.model.attempts import ENDED, is_crash_guard
 from stream_sort.model.records import Move
+from stream_sort.model.retries import ENDED, is_crash_guard
 from stream_sort.testing.simulation.calls import Bug, Call, RefusedEffects, Unavailable
 from stream_sort.testing.simulation.consumers import ProcessDied, SimulatedHandler, done_through
 from stream_sort.testing.simulation.delivery_claims import DeliveryClaims, names_outage

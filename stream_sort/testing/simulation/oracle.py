@@ -11,9 +11,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.model.message import same_value
 from stream_sort.model.ordering import run_end
-from stream_sort.model.policy import GapPolicy
 from stream_sort.testing.simulation.failure import InvariantBroken
 from stream_sort.upkeep.gap_notes import REASON
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stream_sort.model.policy import GapPolicy
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.release.advancer import Limits
 from stream_sort.sorter import Options
 from stream_sort.testing.simulation.operations import Operation

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.consume.context import DeliveryTerms
-from stream_sort.model.policy import GapPolicy
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.testing.simulation.consumers import CONTROL, ConsumerPlan
 from stream_sort.testing.simulation.operations import Operation
 from stream_sort.testing.simulation.workload import ConsumptionPlan, draw_plan, message_of, put_of

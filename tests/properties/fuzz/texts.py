@@ -22,8 +22,8 @@ from stream_sort.errors import InvalidInput, StreamSortError
 from stream_sort.formats.json_text import dumps, loads
 from stream_sort.local.project import with_names_of
 from stream_sort.model.consumption import Parked, check_consumer, check_start
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.model.message import check_queue, is_text
-from stream_sort.model.policy import GapPolicy
 from stream_sort.model.table_names import check_table_name
 from stream_sort.replay.ranges import Selection, parse_time, queue_names, seq_number
 from stream_sort.replay.source.options import KNOWN, source_options

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream_sort.replay.archive import due, job, work
 from stream_sort.replay.archive.trim import TrimQueues
-from stream_sort.replay.audit import archive as audit
+from stream_sort.replay.audit import archive_survey as audit
 from stream_sort.replay.origins.archive import segments
 from stream_sort.replay.origins.archive.plan import fix, mark_finished
 

@@ -11,7 +11,7 @@ import pytest
 
 from stream_sort.ports import in_flight
 from stream_sort.replay.archive import job
-from stream_sort.replay.audit import archive as audit
+from stream_sort.replay.audit import archive_survey as audit
 from stream_sort.replay.files import storage
 from stream_sort.replay.origins.archive.owner import Owner
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import ArchiveDamaged, InvalidInput
-from stream_sort.replay.audit.archive import ArchiveSurvey
+from stream_sort.replay.audit.archive_survey import ArchiveSurvey
 from stream_sort.replay.audit.promised import Promise, Promises
 from stream_sort.replay.origins.archive.manifest import PLANS, first_seq, folder_of, is_manifest, parse
 from stream_sort.replay.origins.archive.origin import ArchiveOrigin

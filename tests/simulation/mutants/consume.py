@@ -12,9 +12,9 @@ from stream_sort.consume.delivery import Delivery
 from stream_sort.consume.parking import Parking
 from stream_sort.consume.registration import Registration
 from stream_sort.errors import CursorLost, HandlerProblem, StreamSortError
-from stream_sort.model.attempts import Shift, is_blameless, text_of
 from stream_sort.model.consumption import Wake
 from stream_sort.model.records import Cursor
+from stream_sort.model.retries import Shift, is_blameless, text_of
 from stream_sort.testing.simulation.variant import Variant
 from stream_sort.testing.simulation.world import World
 

@@ -17,8 +17,8 @@ from stream_sort.upkeep.visits import Visits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.gaps import Gap
-    from stream_sort.model.policy import GapPolicy
 
 
 class _YoungerItems:

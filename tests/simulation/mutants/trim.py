@@ -17,10 +17,10 @@ from stream_sort.upkeep.trimmer import Trimmer
 
 if TYPE_CHECKING:
     from stream_sort.consume.context import ConsumerContext
-    from stream_sort.model.attempts import Shift
     from stream_sort.model.consumption import Checkpoint, Wake
     from stream_sort.model.message import Message
     from stream_sort.model.records import Cursor
+    from stream_sort.model.retries import Shift
     from stream_sort.ports import Clock, Homes
     from stream_sort.release.position_cache import Hint
     from stream_sort.sorter import Options

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream_sort.consume.consumer import Consumer
 from stream_sort.consume.context import ConsumerContext, DeliveryTerms, Nudger
 from stream_sort.consume.registration import Registration
-from stream_sort.model.policy import GapPolicy
+from stream_sort.model.gap_policy import GapPolicy
 from stream_sort.ports.in_flight import InFlight
 from stream_sort.testing.simulation.consumers import CHUNK, CONTROL, PACE
 from stream_sort.testing.simulation.operations import Operation
