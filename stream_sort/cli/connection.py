@@ -17,7 +17,8 @@ from stream_sort.aws.stacks import OUTPUTS, Stack
 from stream_sort.cli.arguments import option, with_options
 from stream_sort.cli.output import plain_errors, shell_word
 from stream_sort.errors import CursorLost, InvalidInput, QueueNotFound, SettingsError, StreamSortError
-from stream_sort.local.report import refuse_dead_stack
+from stream_sort.local.report import local_command, refuse_dead_stack
+from stream_sort.model.consumption import EARLIEST, LATEST
 from stream_sort.program import program
 from stream_sort.settings import PREFIX, Settings, variables
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import inspect
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stream_sort.insight.sources import Sources
+    from stream_sort.insight.sources import OwnConsumer, Sources
     from stream_sort.ordered_consumer import OrderedConsumer
     from stream_sort.ports import ControlStores
     from stream_sort.stream_sorter import StreamSorter
@@ -59,7 +60,7 @@ class Connection:
     @cached_property
     def sources(self) -> Sources:
         """Return the tables, for reading."""
-        return self.sorter.sources(self.control)
+        return replace(self.sorter.sources(self.control), own=self.own)
 
     @cached_property
     def control_store(self) -> ControlStores:
@@ -89,6 +90,17 @@ class Connection:
         from stream_sort.ordered_consumer import OrderedConsumer  # noqa: PLC0415  # as all imports of commands
 
         return OrderedConsumer(name or self.consumer_name, sorter=self.sorter, control_table=self.control_table)
+
+    @property
+    def own(self) -> OwnConsumer | None:
+        """Return the consumer of the stack; None if no stack is known, or it starts with what is yet to come."""
+        from stream_sort.insight.sources import OwnConsumer  # noqa: PLC0415  # as all imports of commands
+
+        start = self.stack.parameters.get("Start", EARLIEST)
+        if start == LATEST or self.control is None or self.control != self.stack.outputs.get("ControlTable"):
+            return None
+        logs = f"{local_command('logs', None)} process" if self.place.key else self.command("doctor")
+        return OwnConsumer(self.stack.parameters.get("Consumer", DEFAULT_CONSUMER), start, logs)
 
     def client(self, service: str, *, read_timeout: float = 10.0) -> Any:
         """Return a boto3 client where the tables are; it is closed when the command ends."""

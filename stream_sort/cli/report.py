@@ -73,6 +73,8 @@ def _deliver(page: str, out: str, found: Findings, *, as_json: bool) -> None:
         print_json(told | {"verdict": found.verdict, "period": _period(found)} | looked)
     else:
         say(_summary(found))
+        for name, due in found.overview.not_begun.items():
+            say(f"consumer {name} has not begun: {due}")
         say(traffic_text(found))
         say(f"{out}: {size / 1000:,.0f} KB; open it in a browser")
 

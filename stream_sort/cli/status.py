@@ -115,6 +115,8 @@ def _table(now: Overview, limit: int, screen: Console, *, deep: bool, summary_fi
     for line in lines:
         if line.error is not None:
             told += f"\n{line.queue}: {line.error}"
+    for name, due in now.not_begun.items():
+        told += f"\nconsumer {name} has not begun: {due}"
     for name, error in now.unreadable.items():
         told += f"\nconsumer {name} is left out: {error}"
     rows = [_row(line, now, extras) for line in lines]

@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     from stream_sort.ports import ControlStores, ItemStore
 
 UP_TO_DATE, WORKING, WOKEN, STUCK, PARKED = "up to date", "working", "woken", "stuck", "parked"
+NOT_BEGUN = "not begun"
 
 
 @dataclass(frozen=True, slots=True)
 class QueueReader:
     """One consumer in one queue. Times are seconds since the epoch.
 
-    `state` is "up to date", "working", "woken" (what is due was released a moment ago), "stuck" or "parked". `due` is
-    the first seq that it has not done, and `due_since` is since when that waits for it; None if nothing is due.
+    `state` is "up to date", "working", "woken" (what is due was released a moment ago), "stuck", "parked", or "not
+    begun" (it is the stack's own, and has not run yet). `due` is the first seq that it has not done, and `due_since` is
+    since when that waits for it; None if nothing is due.
     `began_at` is when it began here, of one that has not committed yet.
     """
 
@@ -99,7 +101,7 @@ def readers_of(sources: Sources, state: QueueState, unreadable: dict[str, Stream
     control = sources.control
     if control is None:
         return
-    for consumer in consumers_of(control, unreadable):
+    for consumer in consumers_of(control, unreadable, sources.own):
         try:
             yield _reader(sources, control, consumer, state)
         except RowDamaged as error:
@@ -123,7 +125,9 @@ def _reader(sources: Sources, control: ControlStores, consumer: Subscription, st
         None if there is None else there.parked,
         control.dead_letters.of_queue(consumer.name, state.queue),
         control.dead_letters.of_queue(consumer.name, state.queue, discarded=True),
-        _state(there, since, sources.clock()),
+        NOT_BEGUN
+        if sources.own is not None and consumer == sources.own.unbegun
+        else _state(there, since, sources.clock()),
         committed_at,
         due,
         since,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import dropwhile, zip_longest
 from typing import TYPE_CHECKING
 
-from stream_sort.insight.consumers import PARKED, STUCK, WORKING, readers_of
+from stream_sort.insight.consumers import NOT_BEGUN, PARKED, STUCK, WORKING, readers_of
 from stream_sort.insight.wording import age, counted, moment, seqs_text, some_of
 from stream_sort.model.gap_policy import MAX_GAP, MOST_SKIPS
 from stream_sort.model.gaps import length, runs_of, stray_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from stream_sort.errors import StreamSortError
     from stream_sort.insight.consumers import QueueReader
-    from stream_sort.insight.sources import Sources
+    from stream_sort.insight.sources import OwnConsumer, Sources
     from stream_sort.insight.wording import CommandText
     from stream_sort.model.consumption import DeadLetter, Parked
     from stream_sort.model.outcomes import QueueState
@@ -45,7 +45,7 @@ def explanation_of(sources: Sources, queue: str, command: CommandText) -> Explan
     sentences = [*_standing(state, now), *_policy(state, now), *_kept(state)]
     sentences += _search(state, command, may_be_opened=may_be_opened)
     for reader in readers:
-        sentences += _consumption(reader, state.first_seq, now)
+        sentences += _consumption(reader, state.first_seq, now, sources.own)
         if reader.discarded:
             why = command("dead", "list", queue, options=["--discarded", "--consumer", reader.name])
             gone = f"{counted(len(reader.discarded), 'message')}: {_places(reader.discarded)}"
@@ -183,7 +183,10 @@ def _search(state: QueueState, command: CommandText, *, may_be_opened: bool) -> 
         yield f"Open the queue at seq {first} only if its producer begins there: lower seqs are refused from then on."
 
 
-def _consumption(reader: QueueReader, first_seq: int, now: float) -> Iterator[str]:
+def _consumption(reader: QueueReader, first_seq: int, now: float, own: OwnConsumer | None) -> Iterator[str]:
+    if reader.state == NOT_BEGUN and own is not None:
+        yield f"Consumer {reader.name!r} has not begun" + (f": {own.due(reader.lag)}." if reader.lag else " anywhere.")
+        return
     who, behind = f"Consumer {reader.name!r}", f"{counted(reader.lag, 'seq')} behind"
     if reader.checkpoint is not None and reader.checkpoint >= first_seq:
         yield f"{who} is {behind if reader.lag else 'up to date'} (seq {reader.checkpoint})."

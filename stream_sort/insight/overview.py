@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from stream_sort.errors import StreamSortError
     from stream_sort.insight.doubts import Settled
-    from stream_sort.insight.sources import Sources
+    from stream_sort.insight.sources import OwnConsumer, Sources
     from stream_sort.model.consumption import Checkpoint, FoundCheckpoints, Parked, Subscription
     from stream_sort.model.gap_policy import GapPolicy
     from stream_sort.model.records import Cursor, CursorPage
@@ -91,7 +91,8 @@ class Overview:
     """All queues, the worst first, and how many requests it took to see them.
 
     `settled` is how many queues were in doubt until their items were read; the rest is beyond the bound. `unreadable`
-    are consumers that are left out, since their registrations cannot be read, each with the error.
+    are consumers that are left out, since their registrations cannot be read, each with the error. `not_begun` says of
+    the stack's own consumer what is due, as long as it has not begun anywhere.
     """
 
     at: float
@@ -100,6 +101,7 @@ class Overview:
     requests: int
     settled: int = 0
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    not_begun: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -144,7 +146,7 @@ def look(
     rows = {row.queue: row for row in chosen.rows}
     control = sources.control
     unreadable: dict[str, StreamSortError] = {}
-    consumers = [] if control is None else consumers_of(control, unreadable)
+    consumers = [] if control is None else consumers_of(control, unreadable, sources.own)
     found = {} if control is None else _progress(control, consumers, list(rows))
     settled = {} if deep else settle_doubts(sources, rows.values(), now)
     at_row = partial(_look_at, sources, found, settled, now, deep=deep)
@@ -153,14 +155,32 @@ def look(
     names = tuple(one.name for one in consumers)
     ordered = tuple(sorted(lines, key=lambda line: line.trouble))
     errors = {name: str(error) for name, error in unreadable.items()}
-    return Overview(now, names, ordered, sources.requests() - before, len(settled), errors)
+    requests = sources.requests() - before
+    return Overview(now, names, ordered, requests, len(settled), errors, _not_begun(sources.own, consumers, lines))
 
 
-def consumers_of(control: ControlStores, unreadable: dict[str, StreamSortError]) -> list[Subscription]:
-    """Return all consumers, by name; those whose registration cannot be read are noted in `unreadable`."""
+def consumers_of(
+    control: ControlStores, unreadable: dict[str, StreamSortError], own: OwnConsumer | None = None
+) -> list[Subscription]:
+    """Return all consumers, by name, and the stack's own one also if it has not begun.
+
+    Those whose registration cannot be read are noted in `unreadable`.
+    """
     found = control.subscriptions.readable_consumers()
     unreadable |= found.damaged
-    return sorted(found.active(), key=lambda one: one.name)
+    is_missing = own is not None and own.name not in {*found.rows, *found.damaged}
+    missing = [own.unbegun] if own is not None and is_missing else []
+    return sorted([*found.active(), *missing], key=lambda one: one.name)
+
+
+def _not_begun(
+    own: OwnConsumer | None, consumers: Iterable[Subscription], lines: Iterable[QueueLine]
+) -> dict[str, str]:
+    """Say what is due for the stack's own consumer, if it has not begun; nothing if nothing is."""
+    if own is None or own.unbegun not in consumers:
+        return {}
+    due = sum(line.lag.get(own.name, 0) for line in lines)
+    return {own.name: own.due(due)} if due else {}
 
 
 def lag_of(row: Cursor, consumer: Subscription, checkpoint: Checkpoint | None) -> int:

@@ -8,9 +8,12 @@ import pytest
 
 from stream_sort import SettingsError, StreamSorter
 from stream_sort.aws import accounts
+from stream_sort.aws.accounts import AwsPlace
+from stream_sort.aws.stacks import Stack
 from stream_sort.cli.connection import connect
 from stream_sort.cli.output import jsonable, shell_word, visible
 from stream_sort.cli.tables import fitted
+from stream_sort.insight.sources import OwnConsumer
 from stream_sort.local import project
 from stream_sort.model.gap_policy import GapPolicy
 from tests.functional.cloudformation import an_account
@@ -241,3 +244,20 @@ def test_values_of_ours_are_json() -> None:
         "a": [{"from": 2, "through": 3}],
         "p": "skip after 5 seconds",
     }
+
+
+def test_the_consumer_of_a_stack_that_never_began_is_looked_for_in_its_logs() -> None:
+    found = replace(
+        connect(items_table="Items", cursor_table="Cursor", control_table="Control"),
+        stack=Stack("orders", {"ControlTable": "Control"}, {"Consumer": "billing"}),
+        flags=("--stack", "orders"),
+    )
+    assert found.own == OwnConsumer("billing", "earliest", "stream-sort doctor --stack orders")
+    on_this_machine = Stack("the local stack", {"ControlTable": "Control"})
+    assert replace(found, stack=on_this_machine, place=AwsPlace(key="test")).own == OwnConsumer(
+        "process", "earliest", "stream-sort local logs process"
+    )
+    # What was there before it began is not for one that starts with what comes.
+    assert replace(found, stack=Stack("orders", found.stack.outputs, {"Start": "latest"})).own is None
+    assert replace(found, stack=Stack()).own is None
+    assert replace(found, control="Other").own is None

@@ -10,7 +10,9 @@ from rich.console import Console
 
 from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter, StreamSortError, Sweeper, TryLater
 from stream_sort.cli import messages, queues, status
+from stream_sort.cli.connection import Connection
 from stream_sort.insight import doubts, overview, rows
+from stream_sort.insight.sources import OwnConsumer
 from stream_sort.model.message import take_message
 from stream_sort.model.records import Arrival
 from stream_sort.stores.dynamodb.calls import Calls
@@ -20,6 +22,7 @@ from tests.functional.command_line import VARIABLES, Line, examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from stream_sort import Batch
     from stream_sort.insight.sources import Sources
@@ -74,6 +77,22 @@ def test_status_shows_the_worst_first(line: Line, put: Callable[..., None], sort
     assert "process at 1" in told
     assert "4 queues: 1 parked, 1 waiting for a seq, 2 not all consumed" in told
     assert "\x1b" not in told
+
+
+def test_status_and_report_name_a_consumer_of_the_stack_that_never_began(
+    line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    put("ada", 0, 1, 2)
+    put("bob", 0)
+    monkeypatch.setattr(Connection, "own", OwnConsumer("process", "earliest", "stream-sort local logs process"))
+    told = line.run("status").stdout
+    assert "2 queues: 0 parked, 0 waiting for a seq, 2 not all consumed (" in told
+    said = "consumer process has not begun: 4 messages are due; see stream-sort local logs process"
+    assert said in told
+    assert line.json("status")["not_begun"] == {"process": said.partition(": ")[2]}
+    page = tmp_path / "report.html"
+    assert said in line.run("report", "-o", str(page)).stdout
+    assert said in page.read_text().replace("Consumer", "consumer")
 
 
 def bury(sorter: StreamSorter, queue: str, *seqs: int, name: str = "process") -> OrderedConsumer:

@@ -80,6 +80,7 @@ def _head(findings: Findings, where: str) -> Element:
         tag("p", tag("b", "stream_sort"), " report · ", where, class_="where"),
         tag("h1", verdict.headline, class_=mood),
         tag("p", f"As of {moment(findings.now)}", class_="when"),
+        *(tag("p", f"Consumer {name} has not begun: {due}") for name, due in findings.overview.not_begun.items()),
         tag("dl", *tiles, class_="tiles"),
     )
 
