@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stream_sort.aws.accounts import AwsPlace, find_stack, local_hint
-from stream_sort.aws.stacks import OUTPUTS, Stack
+from stream_sort.aws.stacks import LOCAL, OUTPUTS, Stack
 from stream_sort.cli.arguments import option, with_options
-from stream_sort.cli.output import plain_errors, shell_word
+from stream_sort.cli.output import plain_errors, shell_word, tell
 from stream_sort.errors import CursorLost, InvalidInput, QueueNotFound, SettingsError, StreamSortError
-from stream_sort.local.report import local_command, refuse_dead_stack
+from stream_sort.local.report import await_local_stack, local_command, refuse_dead_stack
 from stream_sort.model.consumption import EARLIEST, LATEST
 from stream_sort.program import program
 from stream_sort.settings import PREFIX, Settings, variables
@@ -158,7 +158,10 @@ def connect(**shared: str | None) -> Connection:
     elsewhere = {"--profile": profile, "--region": region, "--endpoint-url": endpoint_url}
     elsewhere |= {_source(name): given.get(PREFIX + name) for name in OUTPUTS}
     try:
-        found, place = find_stack(shared.get("stack"), place, may_be_local=not any(elsewhere.values()))
+        may_be_local = not any(elsewhere.values())
+        if may_be_local and shared.get("stack") in {None, "", LOCAL}:
+            await_local_stack(tell)
+        found, place = find_stack(shared.get("stack"), place, may_be_local=may_be_local)
         return _connection(found, place, given, [name for name, value in elsewhere.items() if value])
     except BaseException:
         place.close()

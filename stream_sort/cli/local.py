@@ -89,8 +89,8 @@ def status(*, home: Home = None, as_json: Json = False) -> None:
     Example: stream-sort local status
     """
     with plain_errors(STOPPED):
-        if as_json and LocalStack.find(home) is None:
-            stack = LocalStack.known(home)
+        stack = LocalStack.known(home)
+        if as_json and (stack is None or not stack.await_answer(tell)):
             death = stack.death if stack else None
             print_json({"running": False} | ({"died": _utc(death.at), "reason": death.reason} if death else {}))
             raise typer.Exit(1)
@@ -174,9 +174,9 @@ def reset(*, home: Home = None, yes: Yes = False, as_json: Json = False) -> None
 
 
 def _running(home: Path | None) -> LocalStack:
-    stack = LocalStack.find(home)
-    if stack is None and (known := LocalStack.known(home)) is not None:
-        raise LocalStackFailed(how_it_is(known, home))
+    stack = LocalStack.known(home)
+    if stack is not None and not stack.await_answer(tell):
+        raise LocalStackFailed(how_it_is(stack, home))
     if stack is None:
         where = "" if has_app() else " in a checkout of stream_sort"
         raise LocalStackFailed(f"no local stack runs; start it{where} with: {local_command('up', home)}")

@@ -67,6 +67,22 @@ def locked(home: Path) -> Iterator[None]:
         os.close(folder)
 
 
+def is_locked(home: Path) -> bool:
+    """Return True if a command is at work on the stack of a folder."""
+    try:
+        folder = os.open(home, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(folder)
+
+
 def _opened(home: Path) -> int:
     """Open the folder, made if it is not there; InvalidInput if it cannot be, or holds what is not of a local stack."""
     try:

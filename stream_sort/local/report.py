@@ -37,10 +37,23 @@ def refuse_dead_stack() -> None:
         raise LocalStackFailed(how_it_is(stack, None))
 
 
+def await_local_stack(report: Callable[[str], None]) -> None:
+    """Wait for the usual local stack, should it run and be busy."""
+    from stream_sort.local.stack import LocalStack  # noqa: PLC0415  # as all imports of commands
+
+    with suppress(LocalStackFailed):
+        if (stack := LocalStack.known()) is not None:
+            stack.await_answer(report)
+
+
 def how_it_is(stack: LocalStack, home: Path | None) -> str:
     """Say what became of a stack that does not answer, and what to do."""
+    from stream_sort.local.stack import BUSY_TEXT  # noqa: PLC0415  # as all imports of commands
+
     again = f"start it again with: {local_command('up', home)}"
     death = stack.death
+    if death is None and stack.is_busy:
+        return f"{BUSY_TEXT}; wait, and do this again"
     if death is None:
         return f"the local stack in {stack.home} runs but does not answer; {again}"
     logged = f"What it logged: {local_command('logs', home)} (look first: up begins with empty logs)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from stream_sort.local.ministack import MiniStack
 from stream_sort.local.parameters import check_parameters
 from stream_sort.local.project import is_from_wheel, project_root
 from stream_sort.local.readable_logs import STEPS
-from stream_sort.local.record import FOLDER, StackRecord, locked
+from stream_sort.local.record import FOLDER, StackRecord, is_locked, locked
 from stream_sort.local.settlement import allow, deployed_parameters
 from stream_sort.local.tools import choose_port, worker_pids
 from stream_sort.model.alike import question
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from stream_sort.local.readable_logs import LogLine
+
+POLL = 0.2
+# A swap of the handler keeps MiniStack from answering for 2 to 20 s on a busy machine.
+BUSY = 30.0
+BUSY_TEXT = "the local stack is busy: another command changes it, or the watcher swaps the handler"
+SILENT_TEXT = "the local stack runs but does not answer yet"
 
 
 class LocalStack:
@@ -136,6 +143,23 @@ class LocalStack:
     def is_up(self) -> bool:
         """Return True if its AWS answers."""
         return self._aws.is_up
+
+    @property
+    def is_busy(self) -> bool:
+        """Return True if another command, or a watcher, changes it now: it may not answer until that is done."""
+        return is_locked(self.home)
+
+    def await_answer(self, report: Callable[[str], None]) -> bool:
+        """Return True as soon as its AWS answers; False if it does not run, or does not answer for a while."""
+        is_told, deadline = False, time.monotonic() + BUSY
+        while not self.is_up:
+            if self.death is not None or time.monotonic() > deadline:
+                return False
+            if not is_told:
+                is_told = True
+                report(f"{BUSY_TEXT if self.is_busy else SILENT_TEXT}; waiting up to {BUSY:.0f} s for it")
+            time.sleep(POLL)
+        return True
 
     @property
     def death(self) -> Death | None:
