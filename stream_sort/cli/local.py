@@ -153,7 +153,7 @@ def down(*, home: Home = None, as_json: Json = False) -> None:
     Example: stream-sort local down
     """
     with plain_errors(STOPPED):
-        was_there = LocalStack.take_down(home)
+        was_there = LocalStack.take_down(home, tell)
         tell("down; nothing is left" if was_there else "there is no local stack")
         if as_json:
             print_json({"running": False, "was_there": was_there})

@@ -25,6 +25,7 @@ ENDED = re.compile(rf"(\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) {re.escape(leash.BY_ITS
 CLOCK = "%Y-%m-%d %H:%M:%S"
 # Its files are many, each function's worker having a layer of its own; a busy machine takes its time to remove them.
 STOP_DEADLINE = 60.0
+LAST_DEADLINE = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +132,29 @@ class DetachedMiniStack(MiniStack):
             os.close(fifo)
 
     def _let_go(self) -> None:
+        """Ask its leash to end it, then once more, then kill all of it; LocalStackFailed if nothing helps."""
+        if self._ends(STOP_DEADLINE) or self._ends(LAST_DEADLINE):
+            return
+        self._end_strays()
+        self._kill_leash()
+        if not self._ends(LAST_DEADLINE):
+            raise LocalStackFailed(f"the local AWS in {self.home} does not end; its log is {self.home / LOG}")
+        self._report(f"the local AWS did not end within {STOP_DEADLINE + LAST_DEADLINE:.0f} s; it was killed")
+
+    def _ends(self, patience: float) -> bool:
+        """Ask its leash to end it; return True once nobody holds the leash."""
         try:
             fifo = os.open(self._fifo, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
-            return
+            return True
         try:
             os.write(fifo, b".")
         finally:
             os.close(fifo)
-        deadline = time.monotonic() + STOP_DEADLINE
-        while self.is_running:
-            if time.monotonic() > deadline:
-                raise LocalStackFailed(f"the local AWS in {self.home} does not end; its log is {self.home / LOG}")
+        deadline = time.monotonic() + patience
+        while self.is_running and time.monotonic() < deadline:
             time.sleep(POLL)
+        return not self.is_running
 
     def _end_strays(self) -> None:
         """End the group of a MiniStack whose leash was killed; only if the number still belongs to one."""
@@ -151,11 +162,19 @@ class DetachedMiniStack(MiniStack):
             group = int((self.state_dir / "group").read_text(encoding="ascii"))
         except (OSError, ValueError):
             return
-        if "ministack" in _command_of(group):
+        if "ministack" in _args_of("-p", str(group)):
             leash.end_group(group)
 
+    def _kill_leash(self) -> None:
+        """Kill the leash, which has a group of its own: it may be stopped, or take very long to remove the files."""
+        for line in _args_of("-A").splitlines():
+            process, _, args = line.strip().partition(" ")
+            if f"{leash.__file__} {self.state_dir} " in args:
+                leash.end_group(int(process))
 
-def _command_of(process: int) -> str:
+
+def _args_of(*which: str) -> str:
+    """Return a line a process: its number and what it was called with."""
     # -ww: or what stands far to the right may be cut off.
-    asked = ["ps", "-ww", "-o", "args=", "-p", str(process)]
+    asked = ["ps", "-ww", "-o", "pid=,args=", *which]
     return subprocess.run(asked, capture_output=True, text=True, check=False).stdout  # noqa: S603  # a number

@@ -120,17 +120,17 @@ class LocalStack:
         last = StackRecord.load(folder)
         if last is None:
             raise LocalStackFailed(f"there is no local stack in {folder} to reset; bring one up")
-        cls.take_down(folder)
+        cls.take_down(folder, report)
         return cls.up(home=folder, port=last.port, handler=last.handler, parameters=last.parameters, report=report)
 
     @staticmethod
-    def take_down(home: Path | None = None) -> bool:
+    def take_down(home: Path | None = None, report: Callable[[str], None] = lambda _: None) -> bool:
         """End whatever is left of a stack in a folder, and remove the folder; return True if there was one."""
         folder = _folder(home)
         if not folder.exists():
             return False
         with locked(folder):
-            _remove(DetachedMiniStack(folder, 0))
+            _remove(DetachedMiniStack(folder, 0, report=report))
         return True
 
     def __enter__(self) -> Self:
