@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOG = "ministack.log"
+HUNG_LOG = "ministack-that-hung.log"
 FUNCTIONS_LOG = "functions.log"
 ENDED = re.compile(rf"(\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) {re.escape(leash.BY_ITSELF)}(.*)")
 CLOCK = "%Y-%m-%d %H:%M:%S"
@@ -70,6 +71,15 @@ class DetachedMiniStack(MiniStack):
         """Return True if it answers."""
         return self.is_running and self._is_healthy()
 
+    def await_answer(self, patience: float) -> bool:
+        """Return True as soon as it answers; False if it ends, or does not answer within so many seconds."""
+        deadline = time.monotonic() + patience
+        while not self.is_up:
+            if not self.is_running or time.monotonic() > deadline:
+                return False
+            time.sleep(POLL)
+        return True
+
     @property
     def death(self) -> Death | None:
         """Return when and how it ended; None while it runs. After a reboot, or a killed leash, its last sign of life.
@@ -102,6 +112,17 @@ class DetachedMiniStack(MiniStack):
             self._log = None
         self._fifo.unlink(missing_ok=True)
         shutil.rmtree(self.state_dir, ignore_errors=True)
+
+    def give_up(self) -> None:
+        """End it after a start that failed; its folder stays, and says how it ended."""
+        self.stop()
+        with (self.home / LOG).open("a", encoding="utf-8") as log:
+            log.write(f"{time.strftime(CLOCK)} {leash.BY_ITSELF}it could not be started again\n")
+
+    def end_hung(self) -> Path:
+        """End one that runs and does not answer; return the file in which its log stays."""
+        self.stop()
+        return (self.home / LOG).replace(self.home / HUNG_LOG)
 
     def log_lines(self) -> list[str]:
         """See MiniStack; whoever started it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -30,9 +29,10 @@ if TYPE_CHECKING:
 
     from stream_sort.local.readable_logs import LogLine
 
-POLL = 0.2
 # A swap of the handler keeps MiniStack from answering for 2 to 20 s on a busy machine.
 BUSY = 30.0
+# Who ends it for that it does not answer ends all that is stored.
+HANGS = 60.0
 BUSY_TEXT = "the local stack is busy: another command changes it, or the watcher swaps the handler"
 SILENT_TEXT = "the local stack runs but does not answer yet"
 
@@ -61,7 +61,8 @@ class LocalStack:
         """Start the local AWS unless it runs, then build and deploy.
 
         `handler` is `my_handler.py:handle`, `parameters` are the template's. What a stack that runs, or died, was given
-        stays unless it is given anew; an empty value is the default. If it fails, what it started goes again.
+        stays unless it is given anew; an empty value is the default. If it fails, what it started goes again;
+        what was asked for before is kept.
         """
         folder = _folder(home)
         wanted = _wanted(handler, parameters)
@@ -69,6 +70,7 @@ class LocalStack:
             before = StackRecord.load(folder)
             wanted = asked_over(before, wanted)
             aws = DetachedMiniStack(folder, before.port if before else 0, report=report)
+            _wait_or_end(aws, report)
             if aws.is_up:
                 if port not in {None, aws.port}:
                     raise LocalStackFailed(f"the local stack runs on port {aws.port}; take it down to move it")
@@ -80,7 +82,8 @@ class LocalStack:
                 _start(aws, port)
                 return cls(aws, folder, deploy(aws, folder, wanted, report).save(folder))
             except BaseException:
-                _remove(aws)
+                # What a stack was asked for before stays, as after a crash.
+                _remove(aws) if before is None else aws.give_up()
                 raise
 
     @classmethod
@@ -151,15 +154,12 @@ class LocalStack:
 
     def await_answer(self, report: Callable[[str], None]) -> bool:
         """Return True as soon as its AWS answers; False if it does not run, or does not answer for a while."""
-        is_told, deadline = False, time.monotonic() + BUSY
-        while not self.is_up:
-            if self.death is not None or time.monotonic() > deadline:
-                return False
-            if not is_told:
-                is_told = True
-                report(f"{BUSY_TEXT if self.is_busy else SILENT_TEXT}; waiting up to {BUSY:.0f} s for it")
-            time.sleep(POLL)
-        return True
+        if self.is_up:
+            return True
+        if not isinstance(self._aws, DetachedMiniStack) or self.death is not None:
+            return False
+        report(f"{BUSY_TEXT if self.is_busy else SILENT_TEXT}; waiting up to {BUSY:.0f} s for it")
+        return self._aws.await_answer(BUSY)
 
     @property
     def death(self) -> Death | None:
@@ -288,6 +288,15 @@ def _start(aws: DetachedMiniStack, wanted: int | None) -> None:
                 raise
         else:
             return
+
+
+def _wait_or_end(aws: DetachedMiniStack, report: Callable[[str], None]) -> None:
+    """Let one that runs and does not answer have its time; then end it."""
+    if aws.is_up or not aws.is_running or aws.death is not None:
+        return
+    report(f"{SILENT_TEXT}; waiting up to {HANGS:.0f} s before it is ended")
+    if not aws.await_answer(HANGS) and aws.is_running:
+        report(f"it hangs, and is ended: all messages in it are gone; its log stays: {aws.end_hung()}")
 
 
 def _remove(aws: DetachedMiniStack) -> None:
