@@ -75,8 +75,8 @@ class ProcessStep:
         done = redrive(self._consumer, wanted, time_left_of(context))
         if done.delivered:
             self._telemetry.count(metrics.MESSAGES_DELIVERED, done.delivered)
-        for failed in done.failed:
-            self._telemetry.logger.error("redrive failed", extra=failed)
+        for failed, where in zip(done.failed, done.places, strict=True):
+            self._telemetry.logger.error("redrive failed", extra=failed | where)
         answer = done.answer()
         self._telemetry.logger.info("redriven", extra={name: answer[name] for name in ("queues", "delivered", "left")})
         return answer
@@ -110,7 +110,8 @@ class ProcessStep:
             count(metrics.HANDLER_FAILURES, served.handler_failures)
         for letter in served.dead:
             count(metrics.DEAD_LETTERS)
-            logger.error("dead letter", extra={"queue": letter.queue, "seq": letter.seq, "error": letter.error})
+            what = {"queue": letter.queue, "seq": letter.seq, "error": letter.error}
+            logger.error("dead letter", extra=what | facts_of(served.causes.get(letter.seq), letter.error))
         if served.ended == "parked" and served.parked is not None:
             parked = served.parked
             count(metrics.QUEUES_PARKED)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from stream_sort.aws_lambda.failures import facts_of
 from stream_sort.errors import InvalidInput, NotParked, named_error, shown
 from stream_sort.model.message import check_queue, check_seq
 
@@ -33,7 +34,14 @@ class Redriving(Protocol):
     def stuck(self, queue: str, seq: int | None = None) -> list[Parked | DeadLetter]:
         """Return what is parked or dead in one queue, or at one seq of it, as it stands now."""
 
-    def redrive(self, queue: str, seq: int | None = None, *, time_left: Callable[[], float] | None = None) -> int:
+    def redrive(
+        self,
+        queue: str,
+        seq: int | None = None,
+        *,
+        time_left: Callable[[], float] | None = None,
+        on_failure: Callable[[Exception], None] = ...,
+    ) -> int:
         """Try again what is parked or dead; returns how many messages were delivered."""
 
 
@@ -47,12 +55,21 @@ class RedriveRequest:
 
 @dataclass(slots=True)
 class Redriven:
-    """What came of it: queues tried, messages delivered, what failed again, and the queues left for want of time."""
+    """What came of it: queues tried, messages delivered, what failed again, and the queues left for want of time.
+
+    `places` has the place in the user's code of each that failed, for the log.
+    """
 
     queues: int = 0
     delivered: int = 0
     failed: list[dict[str, Any]] = field(default_factory=list)
     left: int = 0
+    places: list[dict[str, str]] = field(default_factory=list)
+
+    def add(self, failed: dict[str, Any], cause: Exception | None) -> None:
+        """Note what failed again, and what the handler raised."""
+        self.failed.append(failed)
+        self.places.append(facts_of(cause, failed["error"]))
 
     def answer(self) -> dict[str, Any]:
         """Return all of it as JSON."""
@@ -105,14 +122,16 @@ def redrive(consumer: Redriving, wanted: RedriveRequest, time_left: Callable[[],
 def _redrive_one(
     consumer: Redriving, queue: str, seq: int | None, done: Redriven, time_left: Callable[[], float] | None
 ) -> None:
+    causes: list[Exception] = []
     try:
-        done.delivered += consumer.redrive(queue, seq, time_left=time_left)
-        done.failed += [_as_json(one) for one in consumer.stuck(queue, seq)[:1]]
+        done.delivered += consumer.redrive(queue, seq, time_left=time_left, on_failure=causes.append)
+        for one in consumer.stuck(queue, seq)[:1]:
+            done.add(_as_json(one), causes[-1] if causes else None)
     except NotParked:
         raise
     except Exception as unnamed:  # noqa: BLE001  # a bug of ours in one queue must not stop the others
         error = named_error(queue, unnamed)
-        done.failed.append({"queue": queue, "seq": seq, "error": f"{type(error).__name__}: {error}"})
+        done.add({"queue": queue, "seq": seq, "error": f"{type(error).__name__}: {error}"}, None)
     done.queues += 1
 
 

@@ -93,12 +93,20 @@ class Consumer:
         """List what is dead or parked in one queue, or at one seq of it, as it stands now; lowest seq first."""
         return self._stuck_messages().of(check_queue(queue), seq)
 
-    def redrive(self, queue: str, seq: int | None = None, *, time_left: Callable[[], float] | None = None) -> int:
+    def redrive(
+        self,
+        queue: str,
+        seq: int | None = None,
+        *,
+        time_left: Callable[[], float] | None = None,
+        on_failure: Callable[[Exception], None] = lambda _: None,
+    ) -> int:
         """Try again what is dead or parked in a queue, or at one seq of it: in order, each at its own place.
 
         Dead letters come first, lowest seq first, each by itself; the first that fails again ends it. Returns how many
         messages were delivered. When time is short, dead letters stay, and what is parked behind them; of what is
-        parked and was begun, the rest is handed to a new wake.
+        parked and was begun, the rest is handed to a new wake. `on_failure` gets what the handler raised, with its
+        traceback.
         """
         self._check_handler()
         stuck = self.stuck(queue, None if seq is None else check_seq(seq))
@@ -107,10 +115,10 @@ class Consumer:
         dead = [one for one in stuck if isinstance(one, DeadLetter)]
         self._begin()
         run_time = RunTime.of(time_left, self._context.clock)
-        done, has_time = self._redrive_dead(dead, run_time)
+        done, has_time = self._redrive_dead(dead, run_time, on_failure)
         if done < len(dead) or len(stuck) == len(dead) or not has_time:
             return done
-        return done + self._deliver(queue, run_time, forced=True, afresh=True)
+        return done + self._deliver(queue, run_time, forced=True, afresh=True, on_failure=on_failure)
 
     def discard(self, queue: str, seq: int, reason: str) -> None:
         """Give up for good on a message that is dead, or on the one a queue is parked at; the queue then goes on.
@@ -170,16 +178,29 @@ class Consumer:
     def _push(self, deliveries: list[Delivery], run_time: RunTime) -> list[Served]:
         return Push(self._context.handler, self._begin, self._pace, run_time).run(deliveries, self._unrecorded)
 
-    def _deliver(self, queue: str, run_time: RunTime, *, forced: bool, afresh: bool = False) -> int:
+    def _deliver(
+        self,
+        queue: str,
+        run_time: RunTime,
+        *,
+        forced: bool,
+        afresh: bool = False,
+        on_failure: Callable[[Exception], None] = lambda _: None,
+    ) -> int:
         """Deliver one queue, and raise what kept it from that."""
         wake = Wake(queue)
         delivery = Delivery(self._context, wake, run_time.shift, persists=True, forced=forced, afresh=afresh)
         served, *_ = self._push([delivery], run_time)
+        for failure in (*served.causes.values(), served.failure):
+            if failure is not None:
+                on_failure(failure)
         if served.error is not None:
             raise served.error
         return served.delivered
 
-    def _redrive_dead(self, dead: Iterable[DeadLetter], run_time: RunTime) -> tuple[int, bool]:
+    def _redrive_dead(
+        self, dead: Iterable[DeadLetter], run_time: RunTime, on_failure: Callable[[Exception], None]
+    ) -> tuple[int, bool]:
         """Try dead letters until one fails again; return how many are delivered, and if there is time for more.
 
         None is begun that might not end in time: it would be killed, and that counts as an attempt.
@@ -190,7 +211,7 @@ class Consumer:
             # In a long redrive, too, the registration is read again once a minute.
             self._begin()
             began = monotonic()
-            if run_time.is_short(longest) or not stuck.redrive(one):
+            if run_time.is_short(longest) or not stuck.redrive(one, on_failure):
                 return done, False
             longest, done = max(longest, monotonic() - began), done + 1
         # What is parked alone is tried, however short the time is.

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from stream_sort.model.chunks import ChunkSize
     from stream_sort.model.consumption import Checkpoint, Parked
 
+# An exception keeps alive what its frames hold, such as a batch.
+MOST_CAUSES = 20
+
 
 class Parking:
     """Counts the attempts at a message; `afresh` forgets those before, once."""
@@ -72,6 +75,9 @@ class Parking:
             self._set_aside(replace(parked, next_try=None), failure=failure)
             return
         now = self._context.clock()
+        causes = self._session.served.causes
+        if failure is not None and len(causes) < MOST_CAUSES:
+            causes[parked.seq] = failure
         self._record(parked.seq, dead=DeadLetter(parked.queue, parked.seq, parked.error, parked.attempts, now))
         self._chunk.reset()
 

@@ -26,7 +26,7 @@ from stream_sort.model.message import check_queue, is_text
 from stream_sort.model.retries import is_blameless, last_error, text_of, under_way
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from stream_sort.consume.context import ConsumerContext
     from stream_sort.model.batch import Effect
@@ -67,8 +67,8 @@ class StuckMessages:
         parked = [row.parked] if row is not None and row.parked is not None else []
         return [*self._dead(queue, seq), *(one for one in parked if seq in {None, one.seq})]
 
-    def redrive(self, dead: DeadLetter) -> bool:
-        """Try a message again; return True if it is dead no longer.
+    def redrive(self, dead: DeadLetter, on_failure: Callable[[Exception], None] = lambda _: None) -> bool:
+        """Try a message again; return True if it is dead no longer. `on_failure` gets what the handler raises.
 
         The attempt is noted before the handler is called: a process that dies of the message is counted, too. What is
         no fault of the message is no attempt, and the note is taken back; should that fail, too, it is counted.
@@ -85,6 +85,8 @@ class StuckMessages:
             with suppress(StreamSortError):
                 self._settle(noted, dead)
             raise
+        if error is not None:
+            on_failure(error)
         if error is not None and not is_blameless(error):
             # Whether or not it can be recorded: the message was tried, and the note says so.
             self._settle(noted, replace(noted, error=text_of(error), run=None))

@@ -266,7 +266,7 @@ class Served:
     """What one run did in one queue.
 
     `error` says why it FAILED, or what the tables of a queue that is PARKED lack. `failure` is what the handler raised,
-    with its traceback, when the queue is parked for that.
+    with its traceback, when the queue is parked for that; `causes` the same of the first few that are `dead`, by seq.
     """
 
     queue: str
@@ -277,6 +277,7 @@ class Served:
     parked: Parked | None = None
     error: Exception | None = None
     failure: Exception | None = field(default=None, compare=False, repr=False)
+    causes: dict[int, Exception] = field(default_factory=dict, compare=False, repr=False)
 
 
 def check_consumer(name: object) -> str:

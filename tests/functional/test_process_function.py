@@ -263,6 +263,34 @@ def test_a_dead_letter_is_measured_and_logged(
     assert [log["seq"] for log in told.logs() if log["text"] == "dead letter"] == [1]
 
 
+def test_the_log_of_a_dead_letter_and_of_its_redrive_has_the_place_in_the_users_code(
+    deployed: Deployed, sample: Any, own_code: Callable[[str], object], told: Told
+) -> None:
+    own_code("def handle(batch):\n    if 1 in batch.seqs:\n        raise ValueError('no')\n")
+    function = deployed.load(handler="users_handler:handle", max_attempts="1", on_poison="dead_letter")
+    function(sample("process_cursor_stream"))
+    (dead,) = [log for log in told.logs() if log["text"] == "dead letter"]
+    assert (dead["error"], dead["at"]) == ("ValueError: no", "users_handler.py:3 in handle")
+    assert dead["traceback"].endswith("ValueError: no")
+    answer = function({"redrive": {"queue": dead["queue"]}})
+    (again,) = [log for log in told.logs() if log["text"] == "redrive failed"]
+    assert (again["seq"], again["at"]) == (1, "users_handler.py:3 in handle")
+    # Who asked for it gets what it always got.
+    assert "at" not in answer["errors"][0]
+
+
+def test_the_log_of_a_redrive_of_a_parked_queue_has_the_place_in_the_users_code(
+    deployed: Deployed, sample: Any, own_code: Callable[[str], object], told: Told
+) -> None:
+    own_code("def handle(batch):\n    raise ValueError('no')\n")
+    function = deployed.load(handler="users_handler:handle")
+    function(sample("process_cursor_stream"))
+    assert told.logs()
+    function({"redrive": "parked"})
+    failed = [log for log in told.logs() if log["text"] == "redrive failed"]
+    assert {log["at"] for log in failed} == {"users_handler.py:2 in handle"}
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
