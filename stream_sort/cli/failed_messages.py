@@ -21,7 +21,7 @@ from stream_sort.errors import (
 from stream_sort.insight.rows import require_known
 from stream_sort.insight.wording import counted, moment, some_of
 from stream_sort.model.consumption import DeadLetter, Parked
-from stream_sort.model.retries import is_in_hand
+from stream_sort.model.retries import is_in_hand, is_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +54,10 @@ class FailedMessages:
         nothing = f"consumer {self.connection.consumer_name}: no {self.noun} found"
         facts = [self.facts(one) for one in found]
         show_rows(facts, columns, [_row(one, now) for one in found], as_json=self.as_json, nothing=nothing)
+        tried = sum(isinstance(one, Parked) and not is_trouble(one, now) for one in found)
+        if tried and not self.as_json:
+            are, they = ("is", "it is") if tried == 1 else ("are", "they are")
+            tell(f"{tried:,} of these {are} not counted as parked by status: {they} being tried now")
 
     def redrive(self, found: Sequence[Parked | DeadLetter], function: str | None) -> None:
         """Ask, try them again, show what came of it."""

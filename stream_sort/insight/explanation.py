@@ -199,6 +199,8 @@ def _consumption(reader: QueueReader, first_seq: int, now: float, own: OwnConsum
         yield f"{who} {_guarded(reader.parked, now)}"
     elif reader.due_since is not None:
         yield f"{who} {_activity(reader, reader.due_since, now)}"
+        if reader.state == STUCK and own is not None and own.name == reader.name:
+            yield f"Its log says if its process dies of a message, in whatever queue: {own.logs}"
     if reader.dead_letters:
         yield f"{who} keeps {counted(len(reader.dead_letters), 'dead letter')}: {_places(reader.dead_letters)}."
 

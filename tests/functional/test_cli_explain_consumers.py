@@ -138,6 +138,17 @@ def test_the_list_of_parked_queues_says_of_a_message_in_hand_that_it_is_being_tr
     assert "ProcessEnded" not in seen[0]
 
 
+def test_the_list_of_parked_queues_says_where_status_counts_fewer(scene: Scene) -> None:
+    scene.put(0, ago=4_000)
+    scene.consume(lambda _: None, ago=4_000)
+    scene.put(1, ago=3_000)
+    seen: list[tuple[str, str]] = []
+    scene.consume(lambda _: seen.append((scene.line.run("parked", "list").stderr, scene.line.run("status").stdout)))
+    ((listed, counted),) = seen
+    assert listed == "1 of these is not counted as parked by status: it is being tried now\n"
+    assert "1 queue: 0 parked, " in counted
+
+
 @pytest.mark.parametrize("attempts", [1, 5])
 def test_a_message_in_hand_under_the_crash_guard_is_no_parked_queue_in_any_figure(
     scene: Scene, attempts: int, monkeypatch: pytest.MonkeyPatch

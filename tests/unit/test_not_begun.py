@@ -26,8 +26,13 @@ def command(*words: str, options: Sequence[str] = ()) -> str:
 
 
 @pytest.fixture
-def sorter() -> StreamSorter:
-    sorter = StreamSorter.in_memory(clock=MovableClock())
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@pytest.fixture
+def sorter(clock: MovableClock) -> StreamSorter:
+    sorter = StreamSorter.in_memory(clock=clock)
     sorter.put_many({"queue": queue, "seq": seq} for queue in ("ada", "bob") for seq in range(2))
     return sorter
 
@@ -57,6 +62,19 @@ def test_a_consumer_that_ran_or_was_retired_is_not_said_to_begin(sorter: StreamS
     assert [line.lag["process"] for line in look(sources).lines] == [2, 0]
     consumer.retire()
     assert (look(sources).consumers, look(sources).not_begun) == ((), {})
+
+
+def test_a_queue_behind_one_that_kills_the_process_is_explained_with_where_the_logs_are(
+    clock: MovableClock, sorter: StreamSorter, sources: Sources
+) -> None:
+    OrderedConsumer("process", lambda _: None, sorter=sorter, control_table="Control").catch_up("bob")
+    sorter.put({"queue": "bob", "seq": 2})
+    said = "Its log says if its process dies of a message, in whatever queue: stream-sort local logs process"
+    assert said not in explanation_of(sources, "bob", command).sentences
+    clock.move(60)
+    assert said in explanation_of(sources, "bob", command).sentences
+    # Of a consumer of the user's own, nobody knows where it logs.
+    assert said not in explanation_of(sorter.sources("Control"), "bob", command).sentences
 
 
 def test_nothing_due_is_nothing_to_say_of_a_consumer_that_never_began() -> None:
