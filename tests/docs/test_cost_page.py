@@ -53,6 +53,13 @@ def test_the_code_of_the_page_runs() -> None:
     assert f"about {found['million']:.2f} USD for a million messages" in words_of((ROOT / "README.md").read_text())
 
 
+def test_the_price_in_the_readme_says_what_it_leaves_out() -> None:
+    readme = words_of((ROOT / "README.md").read_text())
+    assert "in DynamoDB, about 0.66 USD for a million messages" in readme
+    whole = Line().json("cost", "--messages", "1M")["usd"]["a_month"]
+    assert f"With a million messages a month, the whole stack as it comes costs {whole:.2f} USD" in readme
+
+
 @pytest.mark.parametrize(("name", "options", "figures"), LOADS)
 def test_a_typical_load_costs_what_the_page_says(name: str, options: str, figures: str) -> None:
     told = Line().json("cost", "--messages", "10M", *shlex.split(options))
