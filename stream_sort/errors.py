@@ -416,11 +416,17 @@ class QueueDamaged(StreamSortError):
 
 
 class ConsumerNotFound(StreamSortError):
-    """No consumer of that name is registered, or it is `retired`; `known` are those that are registered."""
+    """No consumer of that name is registered, or it is `retired`; `known` are those that are registered.
 
-    def __init__(self, consumer: str, known: Sequence[str], *, retired: bool = False) -> None:
+    `meant` are those of names alike, if anybody looked.
+    """
+
+    def __init__(
+        self, consumer: str, known: Sequence[str], *, retired: bool = False, meant: Sequence[str] = ()
+    ) -> None:
         there = f"there are {', '.join(map(repr, known))}" if known else "there is none at all"
-        problem = f"no consumer {consumer!r} is registered; {there}. It is registered when it first runs"
+        there += f"; did you mean {' or '.join(map(repr, meant))}?" if meant else "."
+        problem = f"no consumer {consumer!r} is registered; {there} It is registered when it first runs"
         if retired:
             problem = (
                 f"consumer {consumer!r} is retired. Its checkpoints are as they were; it is registered again when it "

@@ -16,9 +16,18 @@ from stream_sort.aws.accounts import AwsPlace, find_stack, local_hint
 from stream_sort.aws.stacks import LOCAL, OUTPUTS, Stack
 from stream_sort.cli.arguments import option, with_options
 from stream_sort.cli.output import plain_errors, shell_word, tell
-from stream_sort.errors import CursorLost, InvalidInput, QueueNotFound, SettingsError, StreamSortError
+from stream_sort.errors import (
+    ConsumerNotFound,
+    CursorLost,
+    InvalidInput,
+    QueueNotFound,
+    SettingsError,
+    StreamSortError,
+    TableNotFound,
+)
 from stream_sort.local.report import await_local_stack, local_command, refuse_dead_stack
 from stream_sort.model.consumption import EARLIEST, LATEST
+from stream_sort.model.message import MIN_SEQ
 from stream_sort.program import program
 from stream_sort.settings import PREFIX, Settings, variables
 
@@ -47,6 +56,8 @@ class Connection:
     consumer_name: str = DEFAULT_CONSUMER
     stack: Stack = field(default_factory=Stack)
     flags: tuple[str, ...] = ()
+    # That of the option, which a command may have no use for.
+    asked_consumer: str | None = None
 
     @cached_property
     def sorter(self) -> StreamSorter:
@@ -102,6 +113,28 @@ class Connection:
         logs = f"{local_command('logs', None)} process" if self.place.key else self.command("doctor")
         return OwnConsumer(self.stack.parameters.get("Consumer", DEFAULT_CONSUMER), start, logs)
 
+    def check_names(self) -> None:
+        """Raise TableNotFound or ConsumerNotFound for what was named and is not there, and would not be asked for.
+
+        The tables of a stack are there; of others, one slot is read. Who may not read it may go on.
+        """
+        if self.settings.items_table != self.stack.outputs.get("ItemsTable"):
+            try:
+                self.sources.items.look("queue", MIN_SEQ - 1, 1)
+            except TableNotFound:
+                raise
+            except StreamSortError:
+                pass
+        asked, own = self.asked_consumer, self.own
+        if asked is None or (own is not None and own.name == asked):
+            return
+        control = self.sources.control
+        if control is None:
+            return
+        found = control.subscriptions.readable_consumers()
+        if asked not in {*found.rows, *found.damaged}:
+            raise ConsumerNotFound(asked, [one.name for one in found.active()])
+
     def client(self, service: str, *, read_timeout: float = 10.0) -> Any:
         """Return a boto3 client where the tables are; it is closed when the command ends."""
         return self.place.client(service, read_timeout=read_timeout)
@@ -136,8 +169,8 @@ def leading_here(connection: Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _naming_queues_alike(connection: Connection) -> Iterator[None]:
-    """Let the error for a queue that is not there name those that may have been meant, from one page of names."""
+def _naming_what_is_alike(connection: Connection) -> Iterator[None]:
+    """Let the error for a queue or consumer that is not there name what may be meant; queues from one page of names."""
     try:
         yield
     except QueueNotFound as unknown:
@@ -148,6 +181,11 @@ def _naming_queues_alike(connection: Connection) -> Iterator[None]:
             # What is not there is told, also where nobody may list what is.
             names = connection.sources.cursors.queues().queues
         raise QueueNotFound(unknown.queue, meant=alike(unknown.queue, names), advice=unknown.advice) from unknown
+    except ConsumerNotFound as unknown:
+        from stream_sort.model.alike import alike  # noqa: PLC0415  # as above
+
+        name, known = unknown.consumer, unknown.known
+        raise ConsumerNotFound(name, known, retired=unknown.retired, meant=alike(name, known)) from unknown
 
 
 def connect(**shared: str | None) -> Connection:
@@ -233,8 +271,9 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         shared = {one.name: given.pop(one.name) for one in SHARED}
         with plain_errors(), closing(connect(**shared)) as found:
-            connection = replace(found, flags=_flags(shared))
-            with leading_here(connection), _naming_queues_alike(connection):
+            asked = shared["consumer"] if shared["consumer"] != variables().get(PREFIX + "CONSUMER") else None
+            connection = replace(found, flags=_flags(shared), asked_consumer=asked)
+            with leading_here(connection), _naming_what_is_alike(connection):
                 command(connection, **given)
 
     return with_options(run, command, {"connection": ()}, SHARED)

@@ -42,6 +42,7 @@ def list_consumers(connection: Connection, *, retired: Retired = False, as_json:
 
     Example: stream-sort consumers list --stack orders
     """
+    connection.check_names()
     rows = list(cursor_rows(connection.sources))
     control = connection.control_store
     found = control.subscriptions.readable_consumers()

@@ -48,6 +48,7 @@ def explain(connection: Connection, queue: Queue, *, as_json: Json = False) -> N
 
     Example: stream-sort explain ada
     """
+    connection.check_names()
     explanation = explanation_of(connection.sources, queue, connection.command)
     if as_json:
         print_json(explanation)
@@ -138,6 +139,7 @@ def policy(  # noqa: PLR0913  # each is an option
 
     Example: stream-sort policy ada --set "skip after 1h" --yes
     """
+    connection.check_names()
     check = _any_name if new else require_known if to is None else _require_begun
     names = _chosen(connection, choice, check)
     wanted = None if to is None else GapPolicy.parse(to)

@@ -81,6 +81,9 @@ def _looks(connection: Connection, choice: Choice, *, deep: bool, every: float |
     before: Overview | None = None
     while True:
         now = look(connection.sources, choice, deep=deep)
+        if before is None:
+            # Behind the look, which may have met them itself.
+            connection.check_names()
         yield now.rated(before)
         before = now
         if every is None:

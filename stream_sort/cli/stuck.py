@@ -52,6 +52,7 @@ def list_parked(connection: Connection, choice: Choice, *, as_json: Json = False
 
     Example: stream-sort parked list --consumer billing --match 'ada-*'
     """
+    connection.check_names()
     found = chosen(connection.consumer().parked(), choice)
     FailedMessages(connection, QUEUE, as_json=as_json).show(found, choice.queues)
 

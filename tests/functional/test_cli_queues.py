@@ -79,6 +79,32 @@ def test_status_shows_the_worst_first(line: Line, put: Callable[..., None], sort
     assert "\x1b" not in told
 
 
+@pytest.mark.parametrize(
+    "words", [["status"], ["parked", "list"], ["consumers", "list"], ["policy", "--all"], ["explain", "ada"]]
+)
+def test_an_items_table_that_is_not_there_is_named_at_once(
+    line: Line, put: Callable[..., None], sorter: StreamSorter, words: list[str]
+) -> None:
+    put("ada", 0)
+    consume(sorter, "ada")
+    assert "no table 'Nope' in eu-west-1" in line.error(*words, "--items-table", "Nope")
+
+
+@pytest.mark.parametrize("words", [["status"], ["explain", "ada"], ["parked", "list"], ["consumers", "list"]])
+def test_a_consumer_that_is_not_there_is_an_error_that_names_what_is_alike(
+    line: Line, put: Callable[..., None], sorter: StreamSorter, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("ada", 0)
+    consume(sorter, "ada")
+    told = line.error(*words, "--consumer", "proces")
+    assert told.startswith("no consumer 'proces' is registered; there are 'process'; did you mean 'process'? It is ")
+    line.run(*words, "--consumer", "process")
+    # The stack's own is known, also if it has not begun.
+    monkeypatch.setattr(Connection, "own", OwnConsumer("billing", "earliest", "stream-sort doctor"))
+    if words[0] in {"status", "explain"}:
+        line.run(*words, "--consumer", "billing")
+
+
 def test_status_and_report_name_a_consumer_of_the_stack_that_never_began(
     line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
