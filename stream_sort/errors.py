@@ -439,14 +439,18 @@ class ConsumerNotFound(StreamSortError):
 
 
 class ConsumerActive(StreamSortError):
-    """The consumer committed a moment ago in `queue`, and in `others` more; no checkpoint was reset."""
+    """The consumer committed a moment ago in `queue`, and in `others` more; no checkpoint was reset.
 
-    def __init__(self, consumer: str, queue: str, *, others: int, seconds: float) -> None:
+    `force` is how who called says that it is reset all the same.
+    """
+
+    def __init__(
+        self, consumer: str, queue: str, *, others: int, seconds: float, force: str = "force=True, or --force"
+    ) -> None:
         more = f" and {others} more" if others else ""
         super().__init__(
             f"consumer {consumer!r} is at work: queue {queue!r}{more} moved within the last {seconds:g} seconds; "
-            "nothing was reset. Stop it first, or force the reset (force=True, or --force): what it has in hand may "
-            "then come twice"
+            f"nothing was reset. Stop it first, or force the reset ({force}): what it has in hand may then come twice"
         )
         self.consumer = consumer
         self.queue = queue

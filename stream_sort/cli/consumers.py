@@ -101,7 +101,7 @@ def reset(  # noqa: PLR0913  # each is an option
     elif done:
         active = [one.queue for one in done if one.active]
         if active and not force:
-            raise ConsumerActive(consumer.name, active[0], others=len(active) - 1, seconds=ACTIVE)
+            raise ConsumerActive(consumer.name, active[0], others=len(active) - 1, seconds=ACTIVE, force="--force")
         confirm(_plan(consumer.name, done), yes)
         done = consumer.reset(to, by=by, to_time=time, queues=[one.queue for one in done], force=force)
     if not done and not as_json:

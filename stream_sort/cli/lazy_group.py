@@ -68,6 +68,9 @@ COMMANDS = {
 }
 GROUPS = ("parked", "dead", "dead-letters", "late", "withdrawn", "consumers", "local")
 
+# So alike are a command and a slip of the finger.
+SURE = 0.75
+
 
 class LazyGroup(TyperGroup):
     """The group of all commands; each is loaded when it is asked for."""
@@ -130,7 +133,10 @@ class CommandGroup(TyperGroup):
         except UsageError as error:
             from stream_sort.model.alike import alike  # noqa: PLC0415  # only for a mistake
 
-            error.meant = _quoted(alike(args[0], self.commands) or self._listing(args[0]))
+            word, found = args[0], alike(args[0], self.commands)
+            # The name of a queue in place of a command may look a little like one: eve and redrive.
+            is_sure = bool(alike(word, found, close=SURE))
+            error.meant = _quoted(found if is_sure else self._listing(word) or found)
             raise
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:

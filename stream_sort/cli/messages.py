@@ -62,9 +62,9 @@ def put(
         raise
     except StreamSortError:
         if loader.loaded.total:
-            _show_loaded(loader, monotonic() - began, as_json=as_json)
+            _show_loaded(connection, loader, monotonic() - began, as_json=as_json)
         raise
-    _show_loaded(loader, monotonic() - began, as_json=as_json)
+    _show_loaded(connection, loader, monotonic() - began, as_json=as_json)
     if not loader.loaded.total:
         tell(f"{'stdin' if file == '-' else file} holds no message")
     if loader.loaded.refused or loader.loaded.stalled:
@@ -157,7 +157,7 @@ def _beginning(since: str) -> Callable[[Cursor, bool], int]:
     return lambda _, __: first - 1
 
 
-def _show_loaded(loader: Loader, seconds: float, *, as_json: bool) -> None:
+def _show_loaded(connection: Connection, loader: Loader, seconds: float, *, as_json: bool) -> None:
     loaded, first = loader.loaded, loader.rejects.first
     refused = str(loader.rejects.path) if first else None
     if as_json:
@@ -174,6 +174,9 @@ def _show_loaded(loader: Loader, seconds: float, *, as_json: bool) -> None:
         named = "; ".join(map(str, loaded.first_conflicts)) + (f" and {more:,} more" if more else "")
         plural = "" if loaded.conflicts == 1 else "s"
         tell(f"conflict{plural}, another message is stored there and stays: {named}")
+    if loaded.late:
+        kept = connection.command("late", "list")
+        tell(f"late: their seqs were skipped; they are kept, and never delivered: see {kept}")
     if first:
         tell(f"refused messages and the reasons: {refused}; the first, {first.unit} {first.place}: {first.reason}")
     for queue, error in loaded.stalled.items():

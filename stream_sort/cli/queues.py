@@ -22,7 +22,7 @@ from stream_sort.errors import (
 from stream_sort.insight.explanation import explanation_of
 from stream_sort.insight.released import not_missing, released_by
 from stream_sort.insight.rows import Choice, cursor_rows, require_known
-from stream_sort.insight.wording import counted, named_seqs, some_of
+from stream_sort.insight.wording import counted, named_seqs, policy_text, some_of
 from stream_sort.model.gap_policy import MOST_SKIPS, GapPolicy
 from stream_sort.model.gaps import length
 
@@ -144,8 +144,9 @@ def policy(  # noqa: PLR0913  # each is an option
     names = _chosen(connection, choice, check)
     wanted = None if to is None else GapPolicy.parse(to)
     if wanted is not None:
-        confirm(f"{some_of(names)}: set the gap policy to: {wanted}", yes)
+        confirm(f"{some_of(names)}: set the gap policy to: {policy_text(wanted)}", yes)
     told: dict[str, str] = {}
+    rows: list[tuple[str, str]] = []
     for name in names:
         try:
             done = connection.sorter.policy(name) if wanted is None else connection.sorter.set_policy(name, wanted)
@@ -153,7 +154,8 @@ def policy(  # noqa: PLR0913  # each is an option
             print_error(str(damaged))
         else:
             told[name] = str(done)
-    show_rows(told, ("queue", "policy"), told.items(), as_json=as_json)
+            rows.append((name, policy_text(done)))
+    show_rows(told, ("queue", "policy"), rows, as_json=as_json)
     if len(told) < len(names):
         raise typer.Exit(FAILED)
 

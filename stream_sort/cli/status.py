@@ -14,7 +14,7 @@ from stream_sort.cli.tables import fitted, tabled
 from stream_sort.errors import InvalidInput
 from stream_sort.insight.overview import Overview, QueueLine, look
 from stream_sort.insight.rows import Choice, require_known
-from stream_sort.insight.wording import age, counted
+from stream_sort.insight.wording import age, counted, policy_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +133,7 @@ def _row(line: QueueLine, now: Overview, extras: Extras) -> list[Cell]:
     cells: list[Cell] = [Styled(line.queue, style), line.position]
     cells += [line.highest, line.waiting] if extras.deep else []
     waited = "" if line.gap_age is None else age(line.gap_age) + ("?" if line.in_doubt else "")
-    cells += [Styled(waited, style), str(line.policy)]
+    cells += [Styled(waited, style), policy_text(line.policy)]
     cells.append(Styled(parked, style))
     dead = ", ".join(f"{name}: {count:,}" for name, count in line.dead.items())
     cells += [Styled(dead, style)] if extras.dead else []

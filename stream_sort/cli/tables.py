@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # What rich puts between two columns of such a table, and at both of its sides.
 BETWEEN, SIDES = 3, 2
+# Columns of seqs: without separators, as commands take them.
+SEQS = {"seq", "from", "through", "position", "highest", "checkpoint", "reset to"}
 WIDE_OPTION = option(
     "wide", Annotated[bool, typer.Option("--wide", help="Cut no column, however wide the table is.")], default=False
 )
@@ -69,7 +71,8 @@ def fitted(columns: Sequence[str], rows: Iterable[Sequence[Cell]], screen: Conso
 
     listed = [list(row) for row in rows]
     whole = [
-        Column(visible(name), [_text(row[at]) for row in listed], is_name=at == 0) for at, name in enumerate(columns)
+        Column(visible(name), [_text(row[at], is_seq=name in SEQS) for row in listed], is_name=at == 0)
+        for at, name in enumerate(columns)
     ]
     widths = [column.natural for column in whole]
     if not WIDE.get():
@@ -96,12 +99,12 @@ def _table(columns: Mapping[int, Column], rows: Sequence[Sequence[Cell]]) -> Tab
     return table
 
 
-def _text(cell: Cell) -> str:
+def _text(cell: Cell, *, is_seq: bool) -> str:
     match cell:
         case Styled():
             return visible(cell.text)
         case int():
-            return f"{cell:,}"
+            return f"{cell}" if is_seq else f"{cell:,}"
         case float():
             return f"{cell:,.1f}"
     return visible("" if cell is None else cell)

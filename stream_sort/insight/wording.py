@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
+from stream_sort.model.durations import duration_text
 from stream_sort.model.gaps import length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from stream_sort.model.gap_policy import GapPolicy
 
 # So many of a list are named; the others are counted.
 NAMED = 5
@@ -45,6 +48,11 @@ def age(seconds: float) -> str:
     if seconds < 2 * HOUR:
         return f"{seconds / MINUTE:.0f} min"
     return f"{seconds / HOUR:.1f} h" if seconds < 2 * DAY else f"{seconds / DAY:.1f} d"
+
+
+def policy_text(policy: GapPolicy) -> str:
+    """Return a gap policy as people write it: wait, or skip after 1d12h."""
+    return str(policy) if policy.skip_after is None else f"skip after {duration_text(policy.skip_after)}"
 
 
 def seqs_text(seqs: Iterable[range]) -> str:

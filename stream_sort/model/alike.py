@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 CLOSE = 0.6
 
 
-def alike(word: str, known: Iterable[str]) -> list[str]:
-    """Return the known words that look like this one, the most similar first."""
-    return get_close_matches(word, [*known], cutoff=CLOSE)
+def alike(word: str, known: Iterable[str], *, close: float = CLOSE) -> list[str]:
+    """Return the known words that look like this one, the most similar first; 1 is the very same."""
+    return get_close_matches(word, [*known], cutoff=close)
 
 
 def either(names: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 from stream_sort.errors import InvalidInput, shown
 
@@ -45,6 +46,17 @@ def seconds_in(text: str) -> float | None:
         return None
     seconds = math.fsum(float(number) * unit for (number, _), unit in zip(parts, known, strict=True))
     return seconds if math.isfinite(seconds) else None
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration as people write it, such as 1d12h; with all its digits, so that it reads back as it is."""
+    if not 0 < seconds == seconds // SECOND:
+        return f"{Decimal(repr(float(seconds))):f}".removesuffix(".0") + "s"
+    told, left = "", int(seconds)
+    for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (SECOND, "s")):
+        count, left = divmod(left, int(unit))
+        told += f"{count}{name}" if count else ""
+    return told
 
 
 def is_time(value: object) -> bool:

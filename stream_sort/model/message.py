@@ -66,7 +66,7 @@ def take_message(document: object, keys: KeyNames) -> Message:
 def check_message(document: object, keys: KeyNames) -> Message:
     """Return the message, or raise an InvalidMessage that names the field that is wrong."""
     if not isinstance(document, dict):
-        raise InvalidMessage(f"a message is a dict, not {type(document).__name__}")
+        raise InvalidMessage(f"a message is a dict (a JSON object), not {type(document).__name__}")
     if type(document) is not dict:
         # What a subclass holds counts, not what its methods make of it.
         document = dict.copy(document)

@@ -82,6 +82,7 @@ def test_bad_usage_is_one_line(words: list[str], told: str) -> None:
             ),
         ),
         (["parked", "ada"], "No such command 'ada'; did you mean 'parked list ada'? See stream-sort parked --help"),
+        (["parked", "eve"], "No such command 'eve'; did you mean 'parked list eve'? See stream-sort parked --help"),
         (["late", "a b"], "No such command 'a b'; did you mean \"late list 'a b'\"? See stream-sort late --help"),
         (["status", "--dep"], "No such option: --dep; did you mean --deep? See stream-sort status --help"),
         (["parked", "--jsn"], "No such option: --jsn; did you mean --json? See stream-sort parked list --help"),

@@ -121,6 +121,7 @@ def test_a_consumer_at_work_is_reset_by_force_only(desk: OperatorDesk) -> None:
     assert asked.exit_code == 1
     (line,) = asked.stderr.splitlines()
     assert line.startswith("stream-sort: consumer 'billing' is at work: queue 'ada' moved within the last 300 seconds")
+    assert "force the reset (--force): " in line
     assert checkpoints(desk) == (4, 1)
     assert desk.run("consumers", "reset", "ada", "--to", "earliest", "--yes", "--force").exit_code == 0
     assert checkpoints(desk) == (-1, 1)

@@ -73,6 +73,7 @@ def test_what_is_no_duration_is_one_line_that_names_the_option(desk: OperatorDes
 def test_a_policy_is_set_with_a_duration(desk: OperatorDesk, text: str) -> None:
     wanted = text if text.startswith("skip") else f"skip after {text}"
     assert desk.told("policy", "ada", "--set", wanted, "--yes") == {"ada": "skip after 3600 seconds"}
+    assert "skip after 1h " in desk.run("policy", "ada").stdout
 
 
 @pytest.mark.parametrize("text", ["1h", "3600", "1 hour"])

@@ -387,7 +387,10 @@ def test_ctrl_c_tells_the_last_refusal(line: Line, tmp_path: Path, monkeypatch: 
 
 def test_put_counts_what_came_late(line: Line, sorter: StreamSorter) -> None:
     sorter.skip("ada", 0)
-    assert "1 late" in line.run("put", "-", given='{"queue": "ada", "seq": 0}').stdout
+    told = line.run("put", "-", given='{"queue": "ada", "seq": 0}')
+    assert "1 late" in told.stdout
+    kept = "late: their seqs were skipped; they are kept, and never delivered: see stream-sort late list"
+    assert told.stderr.splitlines() == [kept]
 
 
 def test_read_prints_a_range_in_order(line: Line, sorter: StreamSorter) -> None:

@@ -105,6 +105,15 @@ def test_a_consumer_that_is_not_there_is_an_error_that_names_what_is_alike(
         line.run(*words, "--consumer", "billing")
 
 
+def test_seqs_are_shown_as_skip_takes_them(line: Line, put: Callable[..., None]) -> None:
+    put("ada", 0, 1_795_059_380)
+    (first, last, missing) = line.run("gaps", "ada").stdout.split()[-3:]
+    assert (first, last, missing) == ("1", "1795059379", "1,795,059,379")
+    assert line.run("open", "bob", "--first-seq", "1795059380", "--yes").exit_code == 0
+    put("bob", 1_795_059_380)
+    assert " 1795059380 " in line.run("status", "bob").stdout
+
+
 def test_status_and_report_name_a_consumer_of_the_stack_that_never_began(
     line: Line, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -6,10 +6,15 @@ import pytest
 
 from stream_sort import GapPolicy, InvalidInput, SettingsError, StreamSorter
 from stream_sort.local.parameters import check_parameters, plain_values
-from stream_sort.model.durations import seconds_of
+from stream_sort.model.durations import duration_text, seconds_of
 from stream_sort.settings import Settings
 
 TABLES = {"STREAM_SORT_ITEMS_TABLE": "Items", "STREAM_SORT_CURSOR_TABLE": "Cursor"}
+
+
+@pytest.mark.parametrize("text", ["1d12h", "90d", "1h", "1m30s", "59s", "0s", "0.5s", "1.25s", "1d1h1m1s"])
+def test_a_duration_is_shown_as_people_write_it(text: str) -> None:
+    assert duration_text(seconds_of(text)) == text
 
 
 @pytest.mark.parametrize(
