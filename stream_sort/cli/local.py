@@ -90,7 +90,7 @@ def status(*, home: Home = None, as_json: Json = False) -> None:
     """
     with plain_errors(STOPPED):
         stack = LocalStack.known(home)
-        if as_json and (stack is None or not stack.await_answer(tell)):
+        if as_json and (stack is None or not stack.await_answer(lambda _: None)):
             death = stack.death if stack else None
             print_json({"running": False} | ({"died": _utc(death.at), "reason": death.reason} if death else {}))
             raise typer.Exit(1)

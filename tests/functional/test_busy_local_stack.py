@@ -91,6 +91,15 @@ def test_a_stack_that_stays_busy_is_not_to_be_started_again(
     assert "start it again with: stream-sort local up" in how_it_is(found(tmp_path), tmp_path)
 
 
+def test_a_program_that_asks_a_silent_stack_for_its_status_gets_json_alone(
+    aws: SlowAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_stack, "BUSY", 0.3)
+    aws.silent_for = 1_000
+    result = Line().run("local", "status", "--home", str(tmp_path), "--json", code=1)
+    assert (json.loads(result.stdout), result.stderr) == ({"running": False}, "")
+
+
 def test_a_stack_that_ended_is_not_waited_for(tmp_path: Path) -> None:
     StackRecord(9).save(tmp_path)
     told: list[str] = []
