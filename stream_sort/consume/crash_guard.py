@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stream_sort.model.message import MIN_SEQ
+from stream_sort.model.records import CLOCKS_DIFFER
 from stream_sort.model.retries import guarded, is_crash_guard, is_overdue, text_of, under_way
 
 if TYPE_CHECKING:
@@ -65,10 +66,13 @@ class CrashGuard:
         death that is only suspected counts in that case, and in no other.
         """
         now, alone = self._context.clock(), len(seqs) == 1
-        overdue = is_overdue(row, self._came_at(row, first), self._shift, now)
+        came_at = self._came_at(row, first)
+        overdue = is_overdue(row, came_at, self._shift, now)
         if not (overdue or row.seq < self._through or (alone and self._counts_always(row, attempts))):
             return True
-        if alone and overdue and self._may_have_been_tried(row, attempts):
+        # Our own death is noted whatever the clocks say; that somebody died before is not to be read off one behind.
+        is_suspect = is_overdue(row, came_at, self._shift, now - CLOCKS_DIFFER)
+        if alone and is_suspect and self._may_have_been_tried(row, attempts):
             self._suspect = seqs[0]
         deaths = 1 + (self._suspect == seqs[0])
         trouble = self._session.trouble

@@ -194,9 +194,6 @@ class QueueVisit:
             self._notes.report(GapEventKind.TOO_LONG, gap)
         return is_noted
 
-    def _is_too_long(self, gap: Gap) -> bool:
-        return length(gap.seqs) > self._max_gap
-
     def _stray_behind(self, gap: Gap, before: Gap | None) -> int | None:
         """Return what stands behind a gap too long that was found before, if it lies beyond this gap still."""
         if before is None or before.withdrawals != gap.withdrawals or self._notes.is_too_long(gap):

@@ -44,8 +44,7 @@ def test_status_of_5000_queues_reads_each_row_once_and_no_items(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
 
-    # The items table is one that does not exist: who asks it fails.
-    words = ["status", "--items-table", "no-such-table", "--cursor-table", tables.cursor, "--control-table", control]
+    words = ["status", "--items-table", tables.items, "--cursor-table", tables.cursor, "--control-table", control]
     began = time.perf_counter()
     shown = CliRunner().invoke(app, [*words, "--endpoint-url", ministack.url, "--region", "us-east-1", "--json"])
     spent = time.perf_counter() - began
@@ -54,6 +53,6 @@ def test_status_of_5000_queues_reads_each_row_once_and_no_items(
     print(f"status over {QUEUES:,} queues: {seen['requests']} requests, {spent:.1f} s")
     assert {line["queue"] for line in seen["lines"]} == set(names)
     assert {line["lag"]["process"] for line in seen["lines"]} == {2}
-    # All cursor rows fit into one page of a scan; the list of consumers; a hundred checkpoints a request; the list of
-    # the one consumer's dead letters.
+    # Nothing of the items table: all cursor rows fit into one page of a scan; the list of consumers; a hundred checkpoints
+    # a request; the list of the one consumer's dead letters.
     assert seen["requests"] == 1 + 1 + QUEUES // 100 + 1

@@ -91,6 +91,24 @@ def test_a_fresh_message_of_a_machine_whose_clock_is_behind_is_not_given_up_for_
     assert (killer.batches, consumer.dead_letters()) == ([(0,), (1,), (1,)], [])
 
 
+@pytest.mark.parametrize("run", [10.0, RUN])
+@pytest.mark.parametrize("max_attempts", [2, 3])
+def test_a_message_that_hangs_each_run_is_called_once_more_than_its_attempts_at_the_most(
+    office: Office, run: float, max_attempts: int
+) -> None:
+    office.put(0)
+    killer = Killer(0)
+    consumer = office.hire(killer, max_attempts=max_attempts, on_poison="dead_letter")
+    for _ in range(100):
+        with suppress(Death):
+            consumer.process([Wake("q")], lambda: run)
+        if consumer.dead_letters():
+            break
+        office.clock.move(run)
+    assert len(killer.batches) <= max_attempts + 1
+    assert [letter.attempts for letter in consumer.dead_letters()] == [max_attempts]
+
+
 @pytest.mark.parametrize("on_poison", ["park", "dead_letter"])
 @pytest.mark.parametrize("batch_size", [1, 100])
 @pytest.mark.parametrize("others", [0, 6], ids=["alone", "among others"])
