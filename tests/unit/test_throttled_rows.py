@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -12,7 +13,10 @@ from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.insight.checkup.standing import read_standings
 from stream_sort.insight.overview import look
 from stream_sort.model.gap_policy import MAX_GAP
+from stream_sort.ports.time_limit import time_limit
 from stream_sort.replay.audit.standing import StandingReader
+from stream_sort.stores.dynamodb.calls import Calls
+from stream_sort.stores.dynamodb.paging import read_rows
 from stream_sort.testing.clock import MovableClock
 from stream_sort.upkeep.lag_watch import LagWatch
 from stream_sort.upkeep.waiting_rows import IdleQueues
@@ -144,3 +148,46 @@ def test_of_very_many_rows_a_throttled_one_hides_no_other_and_a_throttled_table_
         bench.sorter.stores.cursors.rows_of(["hot"])
     with pytest.raises(StoreUnavailable):
         bench.sorter.stores.cursors.rows_of(["a", *(f"hot{number}" for number in range(101))])
+
+
+class Slow:
+    """A client whose every request takes a tenth of a second; the `nth` fails in a way that passes."""
+
+    meta = SimpleNamespace(region_name="eu-west-1", endpoint_url="https://dynamodb.example")
+
+    def __init__(self, nth: int, fault: Callable[[list[Any]], dict[str, Any]]) -> None:
+        self.now, self.count, self.nth, self.fault = 0.0, 0, nth, fault
+
+    def batch_get_item(self, RequestItems: dict[str, Any]) -> dict[str, Any]:  # noqa: N803  # as boto3 calls it
+        self.count, self.now = self.count + 1, self.now + 0.1
+        keys = RequestItems["Cursor"]["Keys"]
+        return self.fault(keys) if self.count == self.nth else {"Responses": {"Cursor": keys}}
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def calls(self) -> Calls:
+        return Calls(self, 10.0, sleep=self.sleep, monotonic=lambda: self.now, jitter=lambda: 0.5)
+
+
+def _one_left(keys: list[Any]) -> dict[str, Any]:
+    return {"Responses": {"Cursor": keys[1:]}, "UnprocessedKeys": {"Cursor": {"Keys": keys[:1]}}}
+
+
+def _none(_: list[Any]) -> dict[str, Any]:
+    raise refusal("InternalServerError", 500, "BatchGetItem")
+
+
+@pytest.mark.parametrize("fault", [_one_left, _none])
+@pytest.mark.parametrize("nth", [50, 120, 200])
+def test_a_fault_that_passes_is_tried_again_however_long_the_read_of_all_others_took(nth: int, fault: Any) -> None:
+    client = Slow(nth, fault)
+    found = read_rows(client.calls(), "Cursor", [{"queue": {"S": str(number)}} for number in range(20_000)])
+    assert (len(found.rows), found.unread, client.count) == (20_000, [], 201)
+
+
+def test_a_long_read_goes_on_no_longer_than_its_caller_has_time() -> None:
+    client = Slow(200, _none)
+    with time_limit(lambda: 20.0 - client.now):
+        found = read_rows(client.calls(), "Cursor", [{"queue": {"S": str(number)}} for number in range(20_000)])
+    assert (len(found.unread), client.count) == (100, 200)

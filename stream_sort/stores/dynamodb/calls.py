@@ -93,6 +93,11 @@ class Patience:
         """Whether another try may begin."""
         return self.calls.monotonic() - self.began < self.deadline
 
+    def leave_out(self, seconds: float) -> None:
+        """Count nothing of a time that went well; but the caller's own limit stays as it is."""
+        self.began += seconds
+        self.deadline = min(self.deadline, self.calls.monotonic() - self.began + seconds_left())
+
     def wait(self, problem: object) -> None:
         """Sleep before the next try, or raise StoreUnavailable if there is no time for one."""
         elapsed = self.calls.monotonic() - self.began

@@ -60,7 +60,8 @@ def rows_of(calls: Calls, table: str, keys: Sequence[Wire], **options: Any) -> I
 def read_rows(calls: Calls, table: str, keys: Sequence[Wire], **options: Any) -> FoundRows:
     """Read the rows of a table that have these keys, a hundred for one request, and say which are left over.
 
-    These are tried again when all others were, all within one deadline: so a row that stays throttled hides no other.
+    These are tried again when all others were: so a row that stays throttled hides no other. All of it has one
+    deadline, of which a request that reads anything takes nothing: so one fault after a long time is not the last one.
     StoreUnavailable if nothing is known, or more is left over than one request asks for: that is the table's state.
     """
     found = FoundRows(unread=list(keys))
@@ -85,7 +86,7 @@ def _read_round(calls: Calls, table: str, found: FoundRows, patience: Patience, 
     problem: object = "UnprocessedKeys"
     for first in range(0, len(asked), MAX_KEYS):
         keys = asked[first : first + MAX_KEYS]
-        request = {table: {"Keys": keys, **options}}
+        request, began = {table: {"Keys": keys, **options}}, calls.monotonic()
         try:
             body = calls.once("batch_get_item", patience.target, RequestItems=request).body
         except PassingFault as fault:
@@ -95,8 +96,11 @@ def _read_round(calls: Calls, table: str, found: FoundRows, patience: Patience, 
                 found.unread += asked[first + MAX_KEYS :]
                 break
             continue
+        left = body.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())
+        if len(left) < len(keys):
+            patience.leave_out(calls.monotonic() - began)
         found.rows += body["Responses"].get(table, ())
-        found.unread += body.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())
+        found.unread += left
     return problem
 
 
