@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stream_sort.errors import StreamSortError, named_error
+from stream_sort.errors import StoreUnavailable, StreamSortError, named_error
 from stream_sort.model.activity import HOUR
 from stream_sort.model.consumption import check_start, first_checkpoint
 from stream_sort.model.watch import MOST_LAGS, Dropped, Lag, WatchState
@@ -37,7 +37,8 @@ class Watched:
     says, by consumer, that there were some before, since when, and how long the longest was: `lag` is not below that
     until a look at all that may be among them, or a pass over all queues, has found no more of them. `left` is how many
     queues there was no time for. `failed` is what went wrong, by consumer; without `whole`, some lag is not known.
-    `damaged` are queues of which a row cannot be read, or which cannot be compared: they are left out.
+    `damaged` are queues of which a row cannot be read, or which cannot be compared: they are left out, but for a lag of
+    before whose checkpoint cannot be read now.
     """
 
     lag: Counter[str] = field(default_factory=Counter)
@@ -80,7 +81,7 @@ class _View:
     old: dict[str, Lag]
     asked: set[str] = field(default_factory=set)
     read: list[tuple[Cursor, Checkpoint | None]] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)
+    damaged: dict[str, StreamSortError] = field(default_factory=dict)
     failed: bool = False
 
     def is_running(self, now: float) -> bool:
@@ -92,7 +93,8 @@ class _View:
 class LagFinder:
     """Finds the lags of one look, as they are before anybody is nudged.
 
-    `due` are those to nudge, and since when; `compared` names, by consumer, the queues that were looked at.
+    `due` are those to nudge, and since when; `compared` names, by consumer, the queues that were looked at. Without
+    `is_whole` some row got no answer, and nobody knows a lag of its queue.
     """
 
     def __init__(self, checkpoints: Checkpoints, look: LagLook, watched: Watched) -> None:
@@ -102,6 +104,7 @@ class LagFinder:
         self.lags: list[Lag] = []
         self.due: dict[tuple[str, str], float] = {}
         self.compared: dict[str, set[str]] = {}
+        self.is_whole = True
 
     def find(self, consumers: list[Subscription], parked: Mapping[str, Iterable[str]]) -> list[tuple[float, str]]:
         """Compare what has to be, then what was active while there is time; return the active ones that are left.
@@ -140,7 +143,7 @@ class LagFinder:
             self._fail(view, error)
             return
         self._watched.damaged.update(there.damaged)
-        view.damaged += there.damaged
+        view.damaged.update(there.damaged)
         view.read += [(row, there.rows.get(row.queue)) for row in rows if row.queue not in there.damaged]
 
     def _conclude(self, view: _View) -> None:
@@ -158,10 +161,11 @@ class LagFinder:
 
     def _compare(self, view: _View) -> list[Lag]:
         """Return the lags of one consumer, and note which of them are due."""
-        name, runs = view.consumer.name, view.is_running(self._look.now)
+        runs = view.is_running(self._look.now)
         check_start(view.consumer.start)
         # One that cannot be read is looked at again at every look, and reported, until it can be.
-        kept = dict.fromkeys((*view.damaged, *self._look.rows.damaged, *(view.old if view.failed else ())))
+        kept: dict[str, StreamSortError | None] = dict.fromkeys(view.old if view.failed else ())
+        kept |= self._look.rows.damaged | view.damaged
         lags: list[Lag | None] = []
         for row, there in view.read:
             kept.pop(row.queue, None)
@@ -171,7 +175,21 @@ class LagFinder:
                 self._watched.damaged[row.queue] = named_error(row.queue, error)
                 kept[row.queue] = None
         found = [lag for lag in lags if lag is not None]
-        return found + [view.old.get(queue, Lag(name, queue, -1, 0)) for queue in kept]
+        return found + [self._unread(view, queue, error) for queue, error in kept.items()]
+
+    def _unread(self, view: _View, queue: str, error: StreamSortError | None) -> Lag:
+        """Return a lag as it was before; it counts from where its checkpoint stood, if that alone cannot be read.
+
+        Where the checkpoint is -1, nobody may ever have read it.
+        """
+        name, row = view.consumer.name, self._look.rows.found.get(queue)
+        lag = view.old.get(queue, Lag(name, queue, -1, 0))
+        if error is not None and row is not None and lag.checkpoint >= 0:
+            lag = lag.seen(lag.checkpoint, row.position - lag.checkpoint, row.active_at)
+            self._watched.lag[name] = max(lag.messages, self._watched.lag[name])
+        elif isinstance(error, StoreUnavailable):
+            self.is_whole = False
+        return lag
 
     def _lag(self, view: _View, row: Cursor, there: Checkpoint | None, *, runs: bool) -> Lag | None:
         """Return the lag in one queue, and note it if it is due; None if there is none, or if nobody can know."""

@@ -104,7 +104,7 @@ class LagWatch:
         self.watched.left += len(left)
         after = replace(after, since=left[0][0] if left else after.since).remembering(finder.lags, now)
         overdue = [queue for name, queues in parked.items() for queue in _overdue(look, queues, finder.compared[name])]
-        self.watched.whole = not self.watched.failed
+        self.watched.whole = finder.is_whole and not self.watched.failed
         after = self._seen(before, after, look, finder.compared).doubting(self.watched.lag)
         self._tell(after)
         self._pending = _Pending(look, before, after, finder.due, overdue)
