@@ -26,6 +26,8 @@ ROWS_WITHOUT_INDEX = 2_000
 CHEAPER_BY_SCAN = 30
 # So many rows are scanned though nobody has counted all yet.
 MANY = 20_000
+# Of so many rows none may get an answer, and it is the trouble of their queues: if more do not, it is the table's.
+MOST_UNREAD = 100
 
 
 @dataclass(slots=True)
@@ -73,8 +75,14 @@ class ActivityReader:
         elif _is_under_way_or_due(watch, now):
             self._go_on(rows, now, part)
         wanted = {*named, *(active or ())}.difference(rows.found)
-        for page in self._by_name(wanted, watch.total):
-            rows.add(page, wanted)
+        try:
+            for page in self._by_name(wanted, watch.total):
+                rows.add(page, wanted)
+        except StoreUnavailable as error:
+            # The table has answered if the look has rows: these alone must not keep the pass from going on.
+            if not rows.found or len(wanted) > MOST_UNREAD:
+                raise
+            rows.damaged.update(dict.fromkeys(wanted.difference(rows.found), error))
         return rows
 
     def _take_whole(self, rows: Rows, now: float) -> bool:

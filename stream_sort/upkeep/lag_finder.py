@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from stream_sort.errors import StoreUnavailable, StreamSortError, named_error
 from stream_sort.model.activity import HOUR
-from stream_sort.model.consumption import check_start, first_checkpoint
+from stream_sort.model.consumption import FoundCheckpoints, check_start, first_checkpoint
 from stream_sort.model.watch import MOST_LAGS, Dropped, Lag, WatchState
 from stream_sort.ports.time_limit import seconds_left
+from stream_sort.upkeep.activity_reader import MOST_UNREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -140,8 +141,11 @@ class LagFinder:
         try:
             there = self._checkpoints.of_queues(view.consumer.name, [row.queue for row in rows])
         except Exception as error:  # noqa: BLE001  # a bug of ours included: the others are woken all the same
-            self._fail(view, error)
-            return
+            # Where the table has answered before, it is the trouble of a few rows; as it may be of a single one.
+            if not isinstance(error, StoreUnavailable) or len(rows) > (MOST_UNREAD if view.read else 1):
+                self._fail(view, error)
+                return
+            there = FoundCheckpoints({}, dict.fromkeys((row.queue for row in rows), error))
         self._watched.damaged.update(there.damaged)
         view.damaged.update(there.damaged)
         view.read += [(row, there.rows.get(row.queue)) for row in rows if row.queue not in there.damaged]

@@ -12,12 +12,14 @@ from moto import mock_aws
 from stream_sort import OrderedConsumer, StoreUnavailable, StreamSorter, Sweeper
 from stream_sort.insight.checkup.standing import read_standings
 from stream_sort.insight.overview import look
+from stream_sort.model.activity import HOUR
 from stream_sort.model.gap_policy import MAX_GAP
 from stream_sort.ports.time_limit import time_limit
 from stream_sort.replay.audit.standing import StandingReader
 from stream_sort.stores.dynamodb.calls import Calls
 from stream_sort.stores.dynamodb.paging import read_rows
 from stream_sort.testing.clock import MovableClock
+from stream_sort.upkeep import activity_reader, lag_finder
 from stream_sort.upkeep.lag_watch import LagWatch
 from stream_sort.upkeep.waiting_rows import IdleQueues
 from tests.unit.faulty import THROTTLE, Faulty, refusal
@@ -139,6 +141,62 @@ def test_i7_a_queue_that_moves_is_woken_beside_a_throttled_one_that_lags(bench: 
     bench.clock.move(3_000)
     bench.sorter.put({"queue": "z", "seq": 2})
     assert "z" in bench.sweep()[0]
+
+
+@pytest.mark.parametrize("most", [100, 0])
+def test_i7_a_throttled_row_that_is_read_alone_stops_no_wake_of_a_queue_that_only_the_pass_finds(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(activity_reader, "MOST_UNREAD", most)
+    monkeypatch.setattr(activity_reader, "CHEAPER_BY_SCAN", 1)  # as in a table of thirty times as many rows
+    for queue in ("a", "b", "z"):
+        bench.consumer.catch_up(queue)
+    for _ in range(2):
+        bench.clock.move(4 * HOUR)
+        for _ in range(8):
+            bench.sweep()
+    row = bench.control.checkpoints.standing("billing", "z").checkpoint
+    assert row is not None
+    bench.control.checkpoints.commit(row, row.moved(-1, "x", 0.0))
+    bench.clock.move(HOUR)
+    bench.client.table = "Cursor"
+    done = [bench.sweep() for _ in range(4)]
+    assert any("z" in nudged for nudged, _, _ in done) == bool(most)
+    assert all((error is None) == bool(most) for _, _, error in done), "more than a few are the table's trouble"
+
+
+def test_a_throttled_checkpoint_that_is_read_alone_is_told_of_by_its_queue_and_counts(bench: Bench) -> None:
+    for queue in ("a", "b", "z"):
+        bench.consumer.catch_up(queue)
+    bench.clock.move(4 * HOUR)
+    for _ in range(8):
+        bench.sweep()
+    bench.client.table = "Control"
+    for _ in range(4):
+        assert bench.sweep()[1:] == ([("hot", StoreUnavailable)], None)
+        assert (bench.watcher.watched.whole, bench.watcher.watched.lag) == (True, {"billing": 1})
+
+
+@pytest.mark.parametrize("most", [100, 1])
+def test_i7_throttled_checkpoints_that_are_read_together_stop_no_other_wake(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(lag_finder, "MOST_UNREAD", most)
+    queues = ("a", "b", "hot", "hotter", "z")
+    bench.sorter.put_many([{"queue": "hotter", "seq": 0}])
+    for queue in queues:
+        bench.consumer.catch_up(queue)
+    bench.clock.move(4 * HOUR)
+    for _ in range(8):
+        bench.sweep()
+    for queue in queues:
+        bench.sorter.put({"queue": queue, "seq": 2 if queue != "hotter" else 1})
+    monkeypatch.setattr(lag_finder, "PART", 2)
+    bench.client.table = "Control"
+    woken, failed, _ = bench.sweep()
+    if most > 1:
+        assert (woken, [queue for queue, _ in failed]) == ({"a", "b", "z"}, ["hot", "hotter"])
+    assert (bench.watcher.problem is None) == (most > 1), "more than a few are the table's trouble"
 
 
 @pytest.mark.parametrize("table", ["Control", "Items"])
