@@ -53,6 +53,6 @@ def test_status_of_5000_queues_reads_each_row_once_and_no_items(
     print(f"status over {QUEUES:,} queues: {seen['requests']} requests, {spent:.1f} s")
     assert {line["queue"] for line in seen["lines"]} == set(names)
     assert {line["lag"]["process"] for line in seen["lines"]} == {2}
-    # Nothing of the items table: all cursor rows fit into one page of a scan; the list of consumers; a hundred checkpoints
-    # a request; the list of the one consumer's dead letters.
+    # Nothing of the items table. All cursor rows fit into one page of a scan; the list of consumers; a hundred
+    # checkpoints a request; the list of the one consumer's dead letters.
     assert seen["requests"] == 1 + 1 + QUEUES // 100 + 1
