@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from stream_sort.aws_lambda.failures import facts_of
 from stream_sort.errors import InvalidInput, NotParked, named_error, shown
 from stream_sort.model.message import check_queue, check_seq
+from stream_sort.model.retries import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +127,9 @@ def _redrive_one(
     try:
         done.delivered += consumer.redrive(queue, seq, time_left=time_left, on_failure=causes.append)
         for one in consumer.stuck(queue, seq)[:1]:
-            done.add(_as_json(one), causes[-1] if causes else None)
+            # The last of them may be another message's.
+            cause = next((cause for cause in reversed(causes) if text_of(cause) == one.error), None)
+            done.add(_as_json(one), cause)
     except NotParked:
         raise
     except Exception as unnamed:  # noqa: BLE001  # a bug of ours in one queue must not stop the others

@@ -114,8 +114,9 @@ class SweepStep:
     def _measure_consumers(self) -> None:
         """Measure how consumers stand, unless that could not be seen: then there is no figure, not a zero."""
         watched = self._watcher.watched
-        if watched.whole:
+        if watched.counts_parked:
             self._telemetry.measure(metrics.QUEUES_PARKED, watched.parked.total())
+        if watched.whole:
             self._telemetry.measure(metrics.CONSUMER_LAG, max(watched.lag.values(), default=0))
 
     def _log(self, done: Sweep) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from traceback import clear_frames
 from typing import TYPE_CHECKING
 
 from stream_sort.errors import Trimmed
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from stream_sort.model.chunks import ChunkSize
     from stream_sort.model.consumption import Checkpoint, Parked
 
-# An exception keeps alive what its frames hold, such as a batch.
+# An exception is kept until the run is logged; what its frames held, such as a batch, is not.
 MOST_CAUSES = 20
 
 
@@ -77,7 +78,7 @@ class Parking:
         now = self._context.clock()
         causes = self._session.served.causes
         if failure is not None and len(causes) < MOST_CAUSES:
-            causes[parked.seq] = failure
+            causes[parked.seq] = _without_locals(failure)
         self._record(parked.seq, dead=DeadLetter(parked.queue, parked.seq, parked.error, parked.attempts, now))
         self._chunk.reset()
 
@@ -141,3 +142,14 @@ class Parking:
 def _first_due(row: Checkpoint) -> int:
     """Return the seq of the first message that is due, as far as is known: there may be tombstones before it."""
     return row.seq + 1 if row.parked is None else row.parked.seq
+
+
+def _without_locals(failure: Exception) -> Exception:
+    """Let go of what the frames of an error, and of those before it, hold; where it was raised stays known."""
+    error: BaseException | None = failure
+    seen: list[BaseException] = []
+    while error is not None and not any(error is one for one in seen):
+        seen.append(error)
+        clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+    return failure

@@ -37,7 +37,8 @@ class Watched:
     `forgotten` is how many lagging queues there are beyond those that are remembered until the next look. `dropped`
     says, by consumer, that there were some before, since when, and how long the longest was: `lag` is not below that
     until a look at all that may be among them, or a pass over all queues, has found no more of them. `left` is how many
-    queues there was no time for. `failed` is what went wrong, by consumer; without `whole`, some lag is not known.
+    queues there was no time for. `failed` is what went wrong, by consumer; without `whole`, some lag is not known, and
+    without `counts_parked`, not how many are parked.
     `damaged` are queues of which a row cannot be read, or which cannot be compared: they are left out, but for a lag of
     before whose checkpoint cannot be read now.
     """
@@ -50,6 +51,7 @@ class Watched:
     failed: list[tuple[str, StreamSortError]] = field(default_factory=list)
     damaged: dict[str, StreamSortError] = field(default_factory=dict)
     whole: bool = False
+    counts_parked: bool = False
 
     @property
     def dropped_since(self) -> float | None:

@@ -93,7 +93,7 @@ class LagWatch:
         self.watched.damaged.update((f"(consumer {name})", error) for name, error in found.damaged.items())
         consumers = found.active()
         if not consumers:
-            self.watched.whole = True
+            self.watched.whole = self.watched.counts_parked = True
             return []
         before = self._before()
         parked = {one.name: self._parked(one.name, now) for one in consumers}
@@ -104,6 +104,7 @@ class LagWatch:
         self.watched.left += len(left)
         after = replace(after, since=left[0][0] if left else after.since).remembering(finder.lags, now)
         overdue = [queue for name, queues in parked.items() for queue in _overdue(look, queues, finder.compared[name])]
+        self.watched.counts_parked = not self.watched.failed
         self.watched.whole = finder.is_whole and not self.watched.failed
         after = self._seen(before, after, look, finder.compared).doubting(self.watched.lag)
         self._tell(after)

@@ -291,6 +291,21 @@ def test_the_log_of_a_redrive_of_a_parked_queue_has_the_place_in_the_users_code(
     assert {log["at"] for log in failed} == {"users_handler.py:2 in handle"}
 
 
+def test_the_log_of_a_redrive_has_the_place_of_that_message_and_of_no_later_one(
+    deployed: Deployed, sample: Any, own_code: Callable[[str], object], told: Told
+) -> None:
+    own_code(
+        "def handle(batch):\n    if 1 in batch.seqs:\n        raise ValueError('no')\n"
+        "    if 2 in batch.seqs:\n        raise KeyError('later')\n"
+    )
+    deployed.load(handler="users_handler:handle", max_attempts="1")(sample("process_cursor_stream"))
+    told.logs()
+    function = deployed.load(handler="users_handler:handle", max_attempts="1", on_poison="dead_letter")
+    function({"redrive": "parked"})
+    (failed,) = [log for log in told.logs() if log["text"] == "redrive failed"]
+    assert (failed["seq"], failed["error"], failed["at"]) == (1, "ValueError: no", "users_handler.py:3 in handle")
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +20,7 @@ from stream_sort import (
     StoreUnavailable,
 )
 from stream_sort.consume.stuck_messages import StuckMessages
+from stream_sort.model.consumption import Wake
 from tests.consumers import Clerk, Office, ends, fail, fail_twice, wake
 
 
@@ -283,3 +286,20 @@ def test_a_dead_letter_can_be_discarded_while_its_queue_is_damaged_at_the_same_s
     assert [(one.seq, one.damaged) for one in consumer.parked()] == [(0, True)]
     consumer.discard("q", 0, "junk")
     assert (consumer.dead_letters(), [one.seq for one in consumer.parked()]) == ([], [0])
+
+
+def test_what_a_handler_held_when_it_failed_is_let_go_before_the_run_is_over() -> None:
+    office, held = Office(), list[weakref.ref[set[int]]]()
+
+    def handle(batch: Batch) -> None:
+        parsed = {batch.seqs[0]}
+        held.append(weakref.ref(parsed))
+        raise ValueError(batch.seqs[0])
+
+    consumer = office.hire(handle, max_attempts=1, on_poison="dead_letter")
+    office.put(0, 1, 2)
+    (served,) = consumer.process([Wake("q")])
+    gc.collect()
+    assert sorted(served.causes) == [0, 1, 2]
+    assert all(cause.__traceback__ is not None for cause in served.causes.values())
+    assert [one() for one in held if one() is not None] == []

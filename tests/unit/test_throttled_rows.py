@@ -121,6 +121,7 @@ def test_there_is_no_lag_figure_while_a_throttled_row_hides_a_lag_that_nobody_kn
     for _ in range(3):
         assert bench.sweep()[2] is None
         assert (bench.watcher.watched.whole, bench.watcher.watched.lag) == (False, {})
+        assert bench.watcher.watched.counts_parked, "how many queues are parked is known all the same"
     bench.client.table = ""
     bench.sweep()
     assert (bench.watcher.watched.whole, bench.watcher.watched.lag) == (True, {"billing": 1})
