@@ -29,3 +29,12 @@ def test_one_module_goes_from_page_to_page_and_asks_again_for_what_is_left_over(
     marks = ("ExclusiveStartKey", "UnprocessedKeys", "UnprocessedItems")
     modules = [module for module in LIBRARY.rglob("*.py") if any(mark in module.read_text("utf-8") for mark in marks)]
     assert [module.name for module in modules] == ["paging.py"]
+
+
+def test_no_two_classes_have_one_name() -> None:
+    places: dict[str, list[str]] = {}
+    for module in sorted(LIBRARY.rglob("*.py")):
+        for node in ast.parse(module.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(module.relative_to(LIBRARY)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

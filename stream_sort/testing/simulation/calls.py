@@ -115,7 +115,7 @@ class Bug:
 NAMES = itertools.count()
 
 
-class Unanswered(BaseException):
+class CallSuspended(BaseException):
     """Stops a run at a call that has no answer yet; no handler of production code catches it."""
 
     def __init__(self, call: Call) -> None:
@@ -125,7 +125,7 @@ class Unanswered(BaseException):
 
 def stop(call: Call) -> None:
     """End a run at a call that has no answer yet."""
-    raise Unanswered(call)
+    raise CallSuspended(call)
 
 
 class Recorder:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stream_sort.errors import StreamSortError
 from stream_sort.ports import Homes
 from stream_sort.sorter import Options, Sorter
-from stream_sort.testing.simulation.calls import PendingCall, Recorder, Unanswered, split
+from stream_sort.testing.simulation.calls import CallSuspended, PendingCall, Recorder, split
 from stream_sort.testing.simulation.operations import Failed
 
 try:
@@ -101,7 +101,7 @@ class ReplayedRun:
         """Run to the first call that has no answer in the history yet, or to the end."""
         try:
             return Ended(self._work(self._recorder()))
-        except Unanswered as stopped:
+        except CallSuspended as stopped:
             return stopped.call
 
 

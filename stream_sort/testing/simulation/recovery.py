@@ -30,7 +30,7 @@ MINUTE = 70.0
 LIFETIME = 10.0
 
 
-class Recovery:
+class QuietEnd:
     """Sources, sweeps and the stream once nothing disturbs them any more."""
 
     def __init__(self, plan: WorkloadPlan, harness: Harness, functions: list[Function], rng: Random) -> None:

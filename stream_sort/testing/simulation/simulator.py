@@ -11,7 +11,7 @@ from stream_sort.testing.simulation.consumers import OwnHandler, ProcessDied
 from stream_sort.testing.simulation.failure import InvariantBroken, SimulationFailure, Trace
 from stream_sort.testing.simulation.functions import Function, Worker, make_functions
 from stream_sort.testing.simulation.harness import Harness
-from stream_sort.testing.simulation.recovery import MAX_STEPS, Recovery
+from stream_sort.testing.simulation.recovery import MAX_STEPS, QuietEnd
 from stream_sort.testing.simulation.variant import PRODUCTION, Variant
 from stream_sort.testing.simulation.workload_parts import plan_with_consumers, plan_writers
 
@@ -108,7 +108,7 @@ class Simulation:
                 self._invoke()
                 busy = [worker for worker in self._workers if worker.is_busy]
                 if not busy:
-                    Recovery(self._plan, self.harness, self._functions, self._rng).run(self._backlog)
+                    QuietEnd(self._plan, self.harness, self._functions, self._rng).run(self._backlog)
                     return
                 self._happen()
                 if self._active not in busy or self._rng.random() >= self._plan.patience:
