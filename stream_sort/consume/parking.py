@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from traceback import clear_frames
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stream_sort.errors import Trimmed
 from stream_sort.model.consumption import DeadLetter, Outcome
@@ -146,10 +146,16 @@ def _first_due(row: Checkpoint) -> int:
 
 def _without_locals(failure: Exception) -> Exception:
     """Let go of what the frames of an error, and of those before it, hold; where it was raised stays known."""
-    error: BaseException | None = failure
+    error: Any = failure
     seen: list[BaseException] = []
     while error is not None and not any(error is one for one in seen):
         seen.append(error)
-        clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
+        clear_frames(_kept(error, "__traceback__"))
+        cause = _kept(error, "__cause__")
+        error = _kept(error, "__context__") if cause is None else cause
     return failure
+
+
+def _kept(error: BaseException, name: str) -> Any:
+    """Return what Python keeps of an error, whatever its class makes of that."""
+    return BaseException.__dict__[name].__get__(error)
